@@ -20,7 +20,7 @@ from typing import Any
 
 # Above it others take what the figures need: drivers and nodes want a core each.
 QUIET_LOAD = 2.0
-FEWEST_REPETITIONS = 3
+MIN_REPETITIONS = 3
 # Before the benchmark adds its own.
 LOAD_BEFORE = [round(load, 2) for load in os.getloadavg()]
 PACKAGES = ('numpy', 'scipy', 'numba', 'pyproj', 'filterpy')
@@ -67,7 +67,7 @@ def parse(description: str, repetitions: int, *, json_option: bool = False) -> a
         '--repetitions',
         type=int,
         default=repetitions,
-        help=f'at least {FEWEST_REPETITIONS}, default %(default)s',
+        help=f'at least {MIN_REPETITIONS}, default %(default)s',
     )
     parser.add_argument(
         '--out',
@@ -79,10 +79,10 @@ def parse(description: str, repetitions: int, *, json_option: bool = False) -> a
     if json_option:
         parser.add_argument('--json', action='store_true', help='print JSON and write no file')
     options = parser.parse_args()
-    if options.repetitions < FEWEST_REPETITIONS:
+    if options.repetitions < MIN_REPETITIONS:
         parser.error(
             f'--repetitions: {options.repetitions} is not allowed; '
-            f'must be {FEWEST_REPETITIONS} or more'
+            f'must be {MIN_REPETITIONS} or more'
         )
     if options.out.suffix == '.json':
         parser.error(f'--out: {str(options.out)!r} is not allowed; must be a folder')

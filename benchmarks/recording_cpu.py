@@ -17,7 +17,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from measuring import FEWEST_REPETITIONS, spread, table, write
+from measuring import MIN_REPETITIONS, spread, table, write
 
 _ROOT = Path(__file__).resolve().parents[1]
 _FEW = 20
@@ -66,7 +66,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument('--against', metavar='COMMIT', default='914dd60e')
     parser.add_argument('--recordings', type=int, default=100)
-    parser.add_argument('--repetitions', type=int, default=FEWEST_REPETITIONS)
+    parser.add_argument('--repetitions', type=int, default=MIN_REPETITIONS)
     parser.add_argument('--out', type=Path, default=Path(__file__).parent / 'results')
     options = parser.parse_args()
     ctypes.CDLL(None).prctl(_ADOPT_ORPHANS, 1)

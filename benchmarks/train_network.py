@@ -36,7 +36,7 @@ from sim_sensors.motion.waypoints import Waypoints
 
 EXPERTS = ('lqr', 'pure_pursuit')
 MANOEUVRES, DURATION = 800, 4.0
-MOST_SLIP = 0.05  # share of the wheel rates lost
+MAX_SLIP = 0.05  # share of the wheel rates lost
 UNSEEN = 60
 STEPS = 1500
 HIDDEN = 16
@@ -62,7 +62,7 @@ def manoeuvre(
     chord = speed * time * np.sinc(0.5 * heading / np.pi)
     x, y = chord * np.cos(0.5 * heading), chord * np.sin(0.5 * heading)
     offset = LIMITS[:3] * rng.uniform(-1.0, 1.0, 3) * rng.uniform()
-    robot = DifferentialDrive(slip=MOST_SLIP * rng.uniform())
+    robot = DifferentialDrive(slip=MAX_SLIP * rng.uniform())
     return ReferenceMotion(Waypoints(time, x, y, heading)), robot, tuple(offset.tolist())
 
 

@@ -24,7 +24,7 @@ from sim_sensors.core.seeding import stream
 
 NAMES = ('process_noise_covariance.velocity', 'covariance.pose')
 OPTIONS = TuneOptions(objective='likelihood', parameters='noise,covariance')
-MOST_DECADES = 1.5
+MAX_DECADES = 1.5
 SECONDS = 100.0
 
 
@@ -34,7 +34,7 @@ def trial(seed: int, *, off: bool) -> tuple[int, dict[str, tuple[bool, bool]]]:
     The start is `off` by factors that are drawn, or right.
     """
     drawn = stream(seed, 'tuning', 'benchmark', 'recovery').uniform(-1.0, 1.0, 2)
-    factors = (10.0 ** (MOST_DECADES * drawn) if off else np.ones(2)).tolist()
+    factors = (10.0 ** (MAX_DECADES * drawn) if off else np.ones(2)).tolist()
     with tempfile.TemporaryDirectory() as folder:
         setup = wander_setup(Path(folder), VELOCITY / factors[0])
         source = Wander('', seed=seed, seconds=SECONDS, stated=VARIANCE / factors[1])

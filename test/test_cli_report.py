@@ -78,7 +78,7 @@ def test_some_results_of_many_runs_are_computed_when_a_report_is_asked_for(
     whole = {name: (study / name).read_bytes() for name in SIDE_FILES}
     assert call(capsys, 'report', study).status == 0
     page = (study / 'report.html').read_text('utf-8')
-    monkeypatch.setattr(secondary_results, 'MOST_RUNS', 1)
+    monkeypatch.setattr(secondary_results, 'MAX_RUNS', 1)
     words = ('study', study / 'study.yaml', '--jobs', '1', '--out')
     outcome = call(capsys, *words, 'large')
     assert outcome.out.splitlines()[-1].endswith(': sim2real report large')

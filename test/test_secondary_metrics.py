@@ -75,7 +75,7 @@ def test_the_energy_distance_of_many_runs_is_that_of_their_projections(
     true = np.arange(200) < 100
     labels = np.stack([true, *(rng.permutation(true) for _ in range(100))])
     exact = EnergyDistance.from_values(values).between(labels)
-    monkeypatch.setattr(scores, 'MOST_IN_MATRIX', 100)
+    monkeypatch.setattr(scores, 'MAX_IN_MATRIX', 100)
     np.testing.assert_allclose(
         EnergyDistance.from_values(values).between(labels), exact, rtol=4e-3
     )

@@ -284,7 +284,7 @@ def bags(tmp_path: Path) -> StudyPlan:
     for recording in small_plan(tmp_path).recordings:
         write_recording(recording.read(), tmp_path / recording.name)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr('sim2real_eval.study.recordings._MOST_KEPT', 0)
+        patch.setattr('sim2real_eval.study.recordings._MAX_KEPT', 0)
         return small_plan(tmp_path, {'recordings': [{'path': 'line_?'}]})
 
 

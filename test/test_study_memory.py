@@ -84,8 +84,8 @@ def test_statistics_need_few_bytes_for_a_recording(monkeypatch: pytest.MonkeyPat
     """400 draws take 3.2 kB. A single array of the weights of all draws would add 6.4 kB."""
     # Smaller parts, so that a few hundred recordings are already many.
     monkeypatch.setattr(blocks, '_AT_ONCE', 1 << 16)
-    monkeypatch.setattr(scores, 'MOST_IN_MATRIX', 100)
-    monkeypatch.setattr(mean_wasserstein, 'MOST_IN_PRODUCT', 100)
+    monkeypatch.setattr(scores, 'MAX_IN_MATRIX', 100)
+    monkeypatch.setattr(mean_wasserstein, 'MAX_IN_PRODUCT', 100)
 
     def statistics(outcome: StudyOutcome) -> None:
         study_uncertainty.__wrapped__(outcome)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from report_examples import hostile_study, small_study, with_record
 
-from sim2real_eval.cli.study_screen import MOST_LINES, print_study
+from sim2real_eval.cli.study_screen import MAX_LINES, print_study
 from sim2real_eval.common.findings import declared_kinds, from_records, to_records
 from sim2real_eval.metrics.scores import POOLED
 from sim2real_eval.report.page.tables import standings
@@ -68,7 +68,7 @@ def test_large_studies_fit_a_screen(
     monkeypatch.setenv('COLUMNS', '200')
     outcome = _long_study(**study)
     lines = printed(outcome, capsys, plain_language=plain_language)
-    assert len(lines) <= MOST_LINES
+    assert len(lines) <= MAX_LINES
     assert max(map(len, lines)) <= 80
     assert any('result/report.html' in line for line in lines)
     # The tables have what is left out.
@@ -78,7 +78,7 @@ def test_large_studies_fit_a_screen(
 def test_a_small_study_is_complete(capsys: Capture) -> None:
     outcome = small_study(judges=('clean',), runs=6)
     lines = printed(outcome, capsys)
-    assert len(lines) <= MOST_LINES
+    assert len(lines) <= MAX_LINES
     ranking = [line.split()[:2] for line in lines if line.split()[:1] in (['1'], ['2'], ['3'])]
     assert sorted(model for _, model in ranking) == sorted(outcome.models)
     assert not any('result/tables.md' in line for line in lines)
@@ -86,7 +86,7 @@ def test_a_small_study_is_complete(capsys: Capture) -> None:
 
 def test_names_with_control_characters_fit_a_screen(capsys: Capture) -> None:
     lines = printed(with_record(hostile_study(), notes=[]), capsys)
-    assert len(lines) <= MOST_LINES
+    assert len(lines) <= MAX_LINES
 
 
 def test_no_finding_without_an_action_is_printed(capsys: Capture, tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_a_second_doubt_is_printed_where_there_is_space(capsys: Capture) -> None
     ]
     small = with_record(small_study(judges=('clean',), runs=6), notes=to_records(notes))
     lines = printed(small, capsys)
-    assert len(lines) <= MOST_LINES
+    assert len(lines) <= MAX_LINES
     heads = [line[:15].strip() for line in lines]
     assert heads.index('Second doubt') > heads.index('Main doubt')
     assert any(line.startswith('1 more finding:') for line in lines)

@@ -424,7 +424,7 @@ def test_running_sums_for_many_runs_equal_matrix_products(
         sims[name] = runs(values, '' if paired else f'{name} ')
     real, options = sims.pop('real'), UncertaintyOptions(resamples=500)
     small = uncertainty(real, sims, options)
-    monkeypatch.setattr(mean_wasserstein, 'MOST_IN_PRODUCT', 0)
+    monkeypatch.setattr(mean_wasserstein, 'MAX_IN_PRODUCT', 0)
     many = uncertainty(real, sims, options)
     for first, second in zip(
         (*small.models, *small.pairs), (*many.models, *many.pairs), strict=True

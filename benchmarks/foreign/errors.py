@@ -34,7 +34,7 @@ FLOORS = {
 """Growth of an error that does not matter: rad/s, m/s^2, deg, m and m/s."""
 _STATED = ' stated'
 _STATED_FLOOR = float(np.log(1.5))
-_LEAST = 1e-5
+_MIN = 1e-5
 
 
 def measure_errors(
@@ -102,8 +102,8 @@ def _stated(covariance: Array, errors: Array) -> float:
     size = round(np.sqrt(covariance.shape[1]))
     variance = np.nan_to_num(np.diagonal(covariance.reshape(-1, size, size), axis1=1, axis2=2))
     axes = errors.shape[1]
-    stated = np.sqrt(np.clip(np.mean(variance[:, :axes]), _LEAST**2, None))
-    return float(abs(np.log(stated / max(_rms(errors) / np.sqrt(axes), _LEAST))))
+    stated = np.sqrt(np.clip(np.mean(variance[:, :axes]), _MIN**2, None))
+    return float(abs(np.log(stated / max(_rms(errors) / np.sqrt(axes), _MIN))))
 
 
 def _angles(measured: Array, true: Rotation) -> Array:

@@ -300,10 +300,10 @@ class Detectable(SizeEstimate):
     error: InjectedError = dataclasses.field(kw_only=True)
 
 
-LEAST_PAIRS = 6
+MIN_PAIRS = 6
 """Fewest pairs of runs for which a p-value can be 0.05 or less."""
 
-LEAST_UNPAIRED = 4
+MIN_UNPAIRED = 4
 """Fewest unpaired runs of each side for which a p-value can be 0.05 or less."""
 
 
@@ -445,10 +445,10 @@ def sensitivity(
 
 
 def _check_count(count: int, *, simulated: bool) -> None:
-    least, alternative = LEAST_PAIRS, ''
+    least, alternative = MIN_PAIRS, ''
     if not simulated:
-        least = 2 * LEAST_UNPAIRED + 1
-        alternative = f', or {LEAST_PAIRS} with simulated sensors (--gps, --imu)'
+        least = 2 * MIN_UNPAIRED + 1
+        alternative = f', or {MIN_PAIRS} with simulated sensors (--gps, --imu)'
     if count < least:
         raise MetricError(
             f'{count} recordings cannot reveal anything; must be {least} or more{alternative}'

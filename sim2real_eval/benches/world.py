@@ -22,7 +22,7 @@ Area = tuple[float, float, float, float]
 # Each point of a map sums the fields of all dipoles; 1e8 sums take a second or two. A map of 1e6
 # dipoles, the largest number in a file entry, still has 2500 points.
 _SUMS = 1e8
-_MOST, _FEWEST = 25_000.0, 2500.0
+_MAX, _MIN = 25_000.0, 2500.0
 # Half side of the map of an empty world, m.
 _EMPTY_HALF_SIDE = 5.0
 _MARGIN = 0.1
@@ -138,7 +138,7 @@ def world_map(world: World, area: Area | None = None, height: float | None = Non
         raise ParameterError(
             'map', 'height', f'{z:g} is not allowed; must be within {_FARTHEST:g} m of the origin'
         )
-    count = float(np.clip(_SUMS / max(len(world.dipoles), 1), _FEWEST, _MOST))
+    count = float(np.clip(_SUMS / max(len(world.dipoles), 1), _MIN, _MAX))
     wide, long = x1 - x0, y1 - y0
     step = math.sqrt(wide * long / count)
     # A narrow strip has at least 20 points across and a limited number along.

@@ -29,7 +29,7 @@ from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.measurements import FloatArray, IntArray
 from .noise_terms import COEFFICIENTS
 
-FEWEST_SAMPLES = 8
+MIN_SAMPLES = 8
 _BLOCK = 1 << 20
 # Starting points that all averaging times pass over together.
 _SPAN = 1 << 14
@@ -79,11 +79,11 @@ def averaging_factors(n: int, count: int | None = None) -> IntArray:
     """Return averaging factors of n samples, from 1 up to at most (n - 1) / 2.
 
     They are octaves, 1, 2, 4, 8 ..., or `count` factors evenly spaced in the logarithm, fewer
-    where they round to the same. ParameterError for fewer than `FEWEST_SAMPLES` samples.
+    where they round to the same. ParameterError for fewer than `MIN_SAMPLES` samples.
     """
-    if n < FEWEST_SAMPLES:
+    if n < MIN_SAMPLES:
         raise ParameterError(
-            'Allan deviation', '', f'{n} samples are too few; must be {FEWEST_SAMPLES} or more'
+            'Allan deviation', '', f'{n} samples are too few; must be {MIN_SAMPLES} or more'
         )
     largest = (n - 1) // 2
     if count is None:
@@ -117,12 +117,12 @@ def allan_curve(values: Samples, rate: float, factors: IntArray | None = None) -
     n = len(values)
     if factors is None:
         factors = averaging_factors(n)
-    if n < FEWEST_SAMPLES or factors[0] < 1 or factors[-1] > (n - 1) // 2:
+    if n < MIN_SAMPLES or factors[0] < 1 or factors[-1] > (n - 1) // 2:
         raise ParameterError(
             'Allan deviation',
             '',
             f'averaging factors {factors[0]} to {factors[-1]} of {n} samples are not allowed; '
-            f'must be 1 to (n - 1) / 2 of {FEWEST_SAMPLES} samples or more',
+            f'must be 1 to (n - 1) / 2 of {MIN_SAMPLES} samples or more',
         )
     m = np.asarray(factors, dtype=np.int64)
     sums, lanes = np.zeros(len(m)), np.empty(64)

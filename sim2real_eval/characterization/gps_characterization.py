@@ -263,10 +263,10 @@ class ModelCheck:
 
 SIMULATIONS = 99
 # m; smaller statistics are rounding errors of geodetic coordinates.
-_LEAST_STATISTIC_M = 1e-6
+_MIN_STATISTIC_M = 1e-6
 # Least scatter of a logarithm. Rounded extremes are often the same in all simulations but a few,
 # and the halves of a record differ as soon as its rounding steps are rare.
-_LEAST = {'deviation': 0.02, 'change': 0.02, 'largest': 0.3, 'half': 0.2}
+_MIN = {'deviation': 0.02, 'change': 0.02, 'largest': 0.3, 'half': 0.2}
 
 
 def _lags(runs: Sequence[StandingRun]) -> list[int]:
@@ -295,7 +295,7 @@ def _statistics(runs: Sequence[StandingRun], period: float, steps: FloatArray) -
             rows.append(np.abs(jump).max(axis=0) if len(jump) else np.zeros(3))
             rows += [_root_mean_square(half) for half in np.array_split(change, 2)]
         rows.append(_root_mean_square(change))
-    return np.maximum(rows, _LEAST_STATISTIC_M).ravel()
+    return np.maximum(rows, _MIN_STATISTIC_M).ravel()
 
 
 def _root_mean_square(values: FloatArray) -> FloatArray:
@@ -317,7 +317,7 @@ def check_models(result: GpsResult, seed: int) -> list[ModelCheck]:
     names = [(axis, *kind) for kind in kinds for axis in AXIS_NAMES]
     record = _statistics(result.runs, period, result.steps)
     least = np.array(
-        [_LEAST['half' if name.endswith('half') else name.split()[0]] for _, name, _ in names]
+        [_MIN['half' if name.endswith('half') else name.split()[0]] for _, name, _ in names]
     )
     checks = []
     for name, noise in result.noises().items():

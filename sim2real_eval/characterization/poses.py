@@ -29,9 +29,9 @@ from .options import PoseOptions
 from .screening import StandstillOptions, noise_floor, runs_of, windows_of
 from .signals import SignalFileError, Signals, evenly_spaced
 
-_FEWEST = 12
+_MIN = 12
 # Of the singular values of the design, each column of length 1: less is a guess.
-_LEAST_CONDITION = 0.02
+_MIN_CONDITION = 0.02
 _NAMES = ('scale', 'cross_axis_upper', 'cross_axis_lower', 'constant_bias')
 
 
@@ -96,10 +96,10 @@ def calibrate_poses(signals: Signals, options: PoseOptions | None = None) -> Pos
     if len(signals.axes) != 6 or signals.rate is None:
         raise SignalFileError(f'{signals.name}: poses need a gyroscope and an accelerometer')
     poses = _poses(signals, signals.rate, options)
-    if len(poses) < _FEWEST:
+    if len(poses) < _MIN:
         raise SignalFileError(
             f'{signals.name}: {len(poses)} poses of {options.shortest_pose:g} s or more; must be '
-            f'{_FEWEST} or more, each held still, and turned about all axes between them'
+            f'{_MIN} or more, each held still, and turned about all axes between them'
         )
     force = np.array([signals.values[a:b, 3:].mean(axis=0) for a, b in poses])
     rate = np.array([signals.values[a:b, :3].mean(axis=0) for a, b in poses])
@@ -121,7 +121,7 @@ def _poses(signals: Signals, rate: float, options: PoseOptions) -> list[tuple[in
     limits = StandstillOptions()
     size = max(round(0.5 * rate), 8)
     count = len(signals) // size
-    if count < _FEWEST:
+    if count < _MIN:
         return []
     noises, means, steps = windows_of(signals, size, count)
     still = np.ones(count, dtype=np.bool_)
@@ -194,7 +194,7 @@ def _fitted(
     slopes: FloatArray = np.asarray(fit.jac)
     scale = np.linalg.norm(slopes, axis=0)
     values = np.linalg.svd(slopes / np.where(scale > 0.0, scale, np.inf), compute_uv=False)
-    if values[-1] < _LEAST_CONDITION * values[0]:
+    if values[-1] < _MIN_CONDITION * values[0]:
         raise SignalFileError(
             f'{name}: the poses are too much alike to tell bias, scale and misalignment apart; '
             'must have every axis up, down and between'

@@ -37,7 +37,7 @@ from .signals import UNIT_OPTIONS, SignalFileError, Signals, quantity_of, unit_o
 FACTORS = {'robust': 6.0, 'iqr': 1.0}
 """Default factor of each rule."""
 _QUARTILE = float(norm.ppf(0.75))
-_FEWEST_IN_BLOCK = 32
+_MIN_IN_BLOCK = 32
 _SAMPLE = 200_000
 
 
@@ -127,7 +127,7 @@ def resolution(values: FloatArray) -> float:
 
 
 def _block_medians(values: FloatArray, rate: float) -> FloatArray:
-    size = max(round(rate), _FEWEST_IN_BLOCK)
+    size = max(round(rate), _MIN_IN_BLOCK)
     count = len(values) // size
     if count == 0:
         return np.full(len(values), np.median(values))
@@ -144,7 +144,7 @@ def _noise(values: FloatArray) -> float:
 
 
 # Fewer scatter so much that still windows look like others.
-_FEWEST_IN_WINDOW = 50
+_MIN_IN_WINDOW = 50
 
 
 @dataclasses.dataclass(frozen=True)
@@ -209,7 +209,7 @@ def longest_standstill(
     much the best fails, or there are fewer than 3.
     """
     options = options or StandstillOptions()
-    size = max(round(options.window * rate), _FEWEST_IN_WINDOW)
+    size = max(round(options.window * rate), _MIN_IN_WINDOW)
     count = len(signals) // size
     if count < 3:
         raise SignalFileError(

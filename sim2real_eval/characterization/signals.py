@@ -31,7 +31,7 @@ UNIT_OPTIONS = {'gyroscope': '--gyro-unit', 'accelerometer': '--accel-unit'}
 # steps of 1 deg/s or 0.05 g.
 _COARSEST = {'gyroscope': 0.999 * math.radians(1.0), 'accelerometer': 0.5}
 # With fewer samples, all may be whole numbers by chance.
-_FEWEST_COUNTS = 50
+_MIN_COUNTS = 50
 _SCALE_OPTIONS = {
     'gyroscope': '--gyro-unit deg/s --gyro-scale 16.4',
     'accelerometer': '--accel-unit g --accel-scale 16384',
@@ -108,7 +108,7 @@ class Signals:
 
     def _refuse_counts(self, factors: FloatArray) -> None:
         """Raise SignalFileError if all values of a sensor are whole numbers of a coarse unit."""
-        if len(self) < _FEWEST_COUNTS:
+        if len(self) < _MIN_COUNTS:
             return
         counts = {}
         for quantity, coarsest in _COARSEST.items():
@@ -148,7 +148,7 @@ class Signals:
 
 def _are_whole(values: NDArray[Any]) -> bool:
     """Return whether all values are whole numbers."""
-    head = values[:_FEWEST_COUNTS]
+    head = values[:_MIN_COUNTS]
     return bool((head == np.rint(head)).all() and (values == np.rint(values)).all())
 
 
@@ -212,7 +212,7 @@ def _motion(recording: Recording, stamp_ns: IntArray) -> FloatArray | None:
     return np.stack([np.interp(stamp_ns - origin, truth_ns, norm) for norm in norms], axis=1)
 
 
-_FEWEST = 8
+_MIN = 8
 # Largest relative difference between a stated rate and that of the stamps.
 _SAME_RATE = 0.01
 
@@ -230,14 +230,14 @@ def evenly_spaced(signals: Signals) -> Signals:
     rate.
     """
     if signals.stamp_ns is None:
-        if len(signals) < _FEWEST:
+        if len(signals) < _MIN:
             raise _too_few(signals, len(signals))
         return signals
     values = signals.values
     if signals.motion is not None:
         # The motion is repaired with the samples.
         values = np.hstack([values, signals.motion])
-    if len(values) < _FEWEST:
+    if len(values) < _MIN:
         raise _too_few(signals, len(values))
     try:
         samples = order_samples(signals.stamp_ns, values)
@@ -248,7 +248,7 @@ def evenly_spaced(signals: Signals) -> Signals:
         ) from None
     notes = list(samples.notes)
     values, place = samples.values, samples.place
-    if len(values) < _FEWEST:
+    if len(values) < _MIN:
         raise _too_few(signals.with_notes(*notes), len(values))
     count = int(place[-1]) + 1 - len(values)
     if count:
@@ -282,5 +282,5 @@ def evenly_spaced(signals: Signals) -> Signals:
 def _too_few(signals: Signals, count: int) -> SignalFileError:
     repairs = f' ({"; ".join(map(str, signals.notes))})' if signals.notes else ''
     return SignalFileError(
-        f'{signals.name}: {count} samples are too few{repairs}; must be {_FEWEST} or more'
+        f'{signals.name}: {count} samples are too few{repairs}; must be {_MIN} or more'
     )

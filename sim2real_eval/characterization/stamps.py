@@ -26,11 +26,11 @@ LONGEST_FILLED = 5
 # A step shorter than this share of the ordinary step says nothing about the time of the sample.
 _TINY = 0.2
 # Beyond this share of tiny steps the stamps do not place the samples.
-_MOST_TINY = 0.05
+_MAX_TINY = 0.05
 # Copies agree to this share of the difference of other neighbours; drivers add rounding errors.
 _COPY = 0.01
 # Ordinary steps are at least this share of all steps, and so many.
-_FEWEST_ORDINARY, _LEAST_ORDINARY = 3, 1e-3
+_MIN_ORDINARY, _MIN_ORDINARY_SHARE = 3, 1e-3
 
 
 class StampError(Sim2RealError):
@@ -75,7 +75,7 @@ def ordinary_step(stamp_ns: IntArray) -> float:
     """
     steps = np.sort(np.diff(stamp_ns))
     steps = steps[np.searchsorted(steps, 1) :].astype(np.float64)
-    fewest = max(_FEWEST_ORDINARY, _LEAST_ORDINARY * len(steps))
+    fewest = max(_MIN_ORDINARY, _MIN_ORDINARY_SHARE * len(steps))
     while len(steps):
         passed = np.cumsum(steps)
         step = float(steps[np.searchsorted(passed, 0.5 * passed[-1])])
@@ -177,7 +177,7 @@ def _longest_piece(stamps: IntArray, values: NDArray[Any], notes: list[Finding])
         return OrderedSamples(stamps[:1], values[:1], np.arange(len(stamps[:1])), tuple(notes))
     steps = np.diff(stamps)
     tiny = steps < _TINY * step
-    in_bursts = bool(np.count_nonzero(tiny) > _MOST_TINY * len(steps))
+    in_bursts = bool(np.count_nonzero(tiny) > _MAX_TINY * len(steps))
     if in_bursts:
         missing = np.asarray(np.rint(steps / step), dtype=np.int64) - 1
     else:

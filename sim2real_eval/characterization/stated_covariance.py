@@ -185,7 +185,7 @@ def _converging(time: FloatArray, deviation: FloatArray) -> tuple[list[float], l
 # with R the correlation matrix of n errors and M the matrix that takes their mean away, the sum of
 # squares about the mean has expectation tr(MR) and variance 2 tr(MRMR) in units of the variance.
 
-_FEWEST = 8
+_MIN = 8
 
 
 @dataclasses.dataclass(frozen=True)
@@ -244,7 +244,7 @@ def covariance_consistency(
         block = run.covariance[:, rows, columns]
         good = np.asarray(np.isfinite(block).all(axis=(1, 2)))
         good[good] = np.linalg.eigvalsh(block[good])[:, 0] > 0.0
-        if good.sum() < _FEWEST:
+        if good.sum() < _MIN:
             continue
         error = run.error[good][:, axes]
         solved = np.linalg.solve(block[good], error[..., None])[..., 0]

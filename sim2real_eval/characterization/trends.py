@@ -21,7 +21,7 @@ from scipy.optimize import minimize_scalar
 from sim_sensors.core.measurements import FloatArray
 from .noise_terms import Coefficient
 
-_BLOCKS, _FEWEST_BLOCKS, _SHORTEST_BLOCK = 128, 16, 4
+_BLOCKS, _MIN_BLOCKS, _SHORTEST_BLOCK = 128, 16, 4
 # Twice the gain in log-likelihood of a line over a constant, and of an exponential over a
 # constant and over a line. Records without a trend reach them in 1 of 200: test_trends.
 _LINE_GAIN, _EXPONENTIAL_GAIN, _OVER_LINE = 18.0, 24.0, 12.0
@@ -95,7 +95,7 @@ def find_trend(values: FloatArray, correlated: float = 1.0) -> Trend:
     """
     shortest = max(_SHORTEST_BLOCK, math.ceil(4.0 * correlated))
     blocks = min(_BLOCKS, len(values) // shortest)
-    if blocks < _FEWEST_BLOCKS:
+    if blocks < _MIN_BLOCKS:
         # Too few to tell: a line may explain all of the change.
         return Trend('none', 0.0, float(np.ptp(values)) / len(values), 0.0)
     size = len(values) // blocks

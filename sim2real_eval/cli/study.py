@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sim2real_eval.common.workers import Workers
-from sim2real_eval.study.options import MOST_RUNS, PAPER_PROFILE
+from sim2real_eval.study.options import MAX_RUNS, PAPER_PROFILE
 from sim_sensors.core.errors import ParameterError
 from sim_sensors.core.input_files import read_input_text
 from sim_sensors.core.parameters import Parameters, parameter
@@ -71,7 +71,7 @@ class InPlaceOptions(Parameters):
 
     runs: int | None = parameter(
         None, '1', 'Stand-in recordings per scenario, instead of those of the study file.',
-        optional=int, minimum=1, maximum=MOST_RUNS,
+        optional=int, minimum=1, maximum=MAX_RUNS,
     )  # fmt: skip
     simulate_on: str | None = optional_text(
         'Simulate on the true motion of the recordings or on independent drives, instead of the '

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sim2real_eval.report.study_report import StudyReport
     from sim2real_eval.study.outcome import StudyOutcome
 
-MOST_LINES = 25
+MAX_LINES = 25
 """Largest number of lines that fit on one screen."""
 
 _MAX_TABLES = 4
@@ -44,7 +44,7 @@ def print_study(
 ) -> None:
     """Print the ranking of a study, the answer below it, and the names of its files.
 
-    The output has at most `MOST_LINES` lines: the first models and tables that fit, and the second
+    The output has at most `MAX_LINES` lines: the first models and tables that fit, and the second
     doubt if there is space left. `verbose` prints every table before the answer and its reasons
     below it; `quiet` prints only the answer. `plain_language` prints the answer as a sentence
     instead of the ranking. The lines of `next_step` are printed last.
@@ -71,7 +71,7 @@ def print_study(
         answer = answer[1:]
     for max_lines in _ANSWER_LINE_LIMITS:
         text = lines_text(answer, max_lines=max_lines, end=f' ... {FINDINGS}').splitlines()
-        space = MOST_LINES - len(head) - len(text) - len(foot) - 2
+        space = MAX_LINES - len(head) - len(text) - len(foot) - 2
         if plain_language:
             middle, is_complete = wrap_text(plain_answer(report.answer)).splitlines(), True
         else:
@@ -280,21 +280,21 @@ def _show_secondary(outcome: StudyOutcome, folder: Path) -> None:
         ranks_table,
         sensitivity_text,
     )
-    from sim2real_eval.report.study_plots import MOST_DRAWN
+    from sim2real_eval.report.study_plots import MAX_DRAWN
     from sim2real_eval.study.secondary_results import has_many_runs, side_results
 
     # A new outcome has no cached results, so it is created only if more results are needed.
     complete = has_many_runs(outcome) and not outcome.complete
     results = side_results(dataclasses.replace(outcome, complete=True) if complete else outcome)
     metrics = results.overall_metrics
-    for lines in map(metric_lines, metrics[:MOST_DRAWN]):
+    for lines in map(metric_lines, metrics[:MAX_DRAWN]):
         print_table(ranks_table(lines))
         print('  * significant; tau: agreement of the ranking with that by VEPD')
         for note in lines.notes:
             print(f'  {note}')
         print()
-    if len(metrics) > MOST_DRAWN:
-        print(f'{len(metrics) - MOST_DRAWN} more of these tables: {folder / "metrics.csv"}\n')
+    if len(metrics) > MAX_DRAWN:
+        print(f'{len(metrics) - MAX_DRAWN} more of these tables: {folder / "metrics.csv"}\n')
     if results.poses:
         print_table(console_table(pose_difference_table(results.poses)))
         print()

@@ -47,7 +47,7 @@ _NAVSAT_SUFFIX = '_navsat'
 _START_HEADING_VARIANCE = 0.01
 # Thresholds that are tried grow by this factor; the last is 58 times the distance of the first
 # refused measurement.
-_STEP, _MOST_TRIALS = 1.5, 10
+_STEP, _MAX_TRIALS = 1.5, 10
 
 
 def profiles() -> list[str]:
@@ -209,7 +209,7 @@ class JudgeSetup(Judge):
             return None
         allowed = {other.name for other in refused_parts(judged)} - {part.name}
         threshold = part.longest_refusal.distance
-        for _ in range(_MOST_TRIALS):
+        for _ in range(_MAX_TRIALS):
             threshold *= _STEP
             change: dict[str, Any] = {f'{kind}_threshold': threshold}
             changed = dataclasses.replace(sources[name], **change)

@@ -49,12 +49,12 @@ Even constant errors would appear as three to thirteen independent samples. At a
 """
 
 
-_LEAST_SHARE = 0.9
+_MIN_SHARE = 0.9
 """Ratio of the stated variances to those of the alignment below which a filter is overconfident.
 
 A consistent filter has a ratio of at least 1; the margin allows for rounding errors.
 """
-_MOST_TURNED = 5.0
+_MAX_TURNED = 5.0
 """Largest ratio of the variance due to the rotation of the alignment to the remaining variance.
 
 The remaining variance of a position is the smallest one of all horizontal directions. Positions
@@ -231,7 +231,7 @@ def _is_below(
         np.diagonal(covariance, axis1=1, axis2=2)
         for covariance in (judged.pose_covariance[rows], common)
     )
-    return np.asarray(stated < _LEAST_SHARE * smallest)
+    return np.asarray(stated < _MIN_SHARE * smallest)
 
 
 def _aligned_covariances(
@@ -252,7 +252,7 @@ def _aligned_covariances(
         away = np.nan_to_num(position - alignment.centre)[:, :2]
         turned = alignment.covariance[5, 5] * np.sum(away**2, axis=1)
         horizontal = remaining[:, :2, :2]
-        limit = _MOST_TURNED * np.linalg.det(horizontal)
+        limit = _MAX_TURNED * np.linalg.det(horizontal)
         remaining[turned * np.trace(horizontal, axis1=1, axis2=2) > limit, :3, :3] = np.nan
     return remaining
 

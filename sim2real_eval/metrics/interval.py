@@ -465,7 +465,7 @@ class _TransportPlan:
         owners = np.concatenate([self.i, n + self.j])
         masses = np.concatenate([n * self.mass, m * self.mass])
         positions = np.concatenate([x, y])
-        if n + m > mean_wasserstein.MOST_IN_PRODUCT:
+        if n + m > mean_wasserstein.MAX_IN_PRODUCT:
             return mean_wasserstein.integrals(
                 weights, positions, owners, masses, np.zeros(len(owners))
             )

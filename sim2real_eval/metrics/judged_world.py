@@ -50,9 +50,9 @@ from .options import TRUTH_ALIGNED, WORLD_FROM_START, MetricError
 # that the filter is overconfident or has information besides its inputs. Its errors then count as
 # independent of c, with P(t) + G C G'. An error common to all samples counts as one sample.
 
-_LEAST_EXTENT_M = 1.0
-_LEAST_ARMS = 10.0
-_LEAST_VARIANCE = 1e-9
+_MIN_EXTENT_M = 1.0
+_MIN_ARMS = 10.0
+_MIN_VARIANCE = 1e-9
 _AXES = {0: 'x', 1: 'y', 2: 'z', 5: 'yaw'}
 
 
@@ -230,7 +230,7 @@ def _of_fixes(
     matched_fixes = fixes.take(number)
     east = frame.to_enu(matched_fixes.latitude, matched_fixes.longitude, matched_fixes.altitude)
     east -= rotate(true.orientation, antenna[None])
-    least = max(_LEAST_EXTENT_M, _LEAST_ARMS * float(np.hypot(antenna[0], antenna[1])))
+    least = max(_MIN_EXTENT_M, _MIN_ARMS * float(np.hypot(antenna[0], antenna[1])))
     return _Places(east, world, true.position, np.ones(len(stamps)), least), frame
 
 
@@ -239,8 +239,8 @@ def _of_poses(truth: OdometryArray, poses: WorldPoses) -> _Places | None:
     if np.count_nonzero(is_usable) < 2:
         return None
     true = interpolate_truth(truth, poses.stamp_ns[is_usable]).position
-    weight = 1.0 / np.maximum(poses.variance[is_usable, 0], _LEAST_VARIANCE)
-    return _Places(true, poses.position[is_usable], true, weight, _LEAST_EXTENT_M)
+    weight = 1.0 / np.maximum(poses.variance[is_usable, 0], _MIN_VARIANCE)
+    return _Places(true, poses.position[is_usable], true, weight, _MIN_EXTENT_M)
 
 
 def _turn_of(
@@ -258,7 +258,7 @@ def _turn_of(
     turns = poses.yaw[is_usable] - heading(
         interpolate_truth(truth, poses.stamp_ns[is_usable]).orientation
     )
-    weight = 1.0 / np.maximum(poses.variance[is_usable, 1], _LEAST_VARIANCE)
+    weight = 1.0 / np.maximum(poses.variance[is_usable, 1], _MIN_VARIANCE)
     mean = math.atan2(float(weight @ np.sin(turns)), float(weight @ np.cos(turns)))
     spread = 1.0 / float(np.sum(weight))
     if turn is None:

@@ -20,7 +20,7 @@ from sim_sensors.core.compilation import compiled
 from sim_sensors.core.measurements import FloatArray
 
 _ROUNDING = 1e-12  # relative; sums of equal numbers in different order differ by less
-MOST_IN_PRODUCT = 400
+MAX_IN_PRODUCT = 400
 """Largest number of runs for which the matrix product is used."""
 
 
@@ -74,7 +74,7 @@ class MeanWasserstein:
     `values` has the shape `(runs, coordinates)`. `width` `(gaps,)` is the width of each gap
     between neighbouring values, coordinate after coordinate, divided by the number of coordinates.
     `share` `(runs, gaps)` is 1 where the value of a run is at or below a gap, else 0. It is None
-    for more than `MOST_IN_PRODUCT` runs.
+    for more than `MAX_IN_PRODUCT` runs.
     """
 
     values: FloatArray
@@ -87,7 +87,7 @@ class MeanWasserstein:
         points = [np.unique(column) for column in values.T]
         width = np.concatenate([np.diff(column) / values.shape[1] for column in points])
         share = None
-        if len(values) <= MOST_IN_PRODUCT:
+        if len(values) <= MAX_IN_PRODUCT:
             shares = [
                 column[:, None] <= column_points[None, :-1]
                 for column, column_points in zip(values.T, points, strict=True)

@@ -490,7 +490,7 @@ class EnergyDistance:
     of the sets.
 
     `pair_distances` `(runs, runs)` are the Euclidean distances of any two runs. They are None for
-    more than `MOST_IN_MATRIX` runs in two dimensions, as they would need gigabytes. The distance
+    more than `MAX_IN_MATRIX` runs in two dimensions, as they would need gigabytes. The distance
     is then the mean over `_DIRECTIONS` projections of `values`, where it is 2 times the integral
     of (F - G)^2 (G. J. Szekely and M. L. Rizzo, J. Stat. Plan. Inference 143, 2013). The mean
     length of the projections of a vector is 2 / pi of its length; the error is below 0.4 %.
@@ -507,7 +507,7 @@ class EnergyDistance:
         """
         if scale is not None:
             values = values[:, scale > 0.0] / scale[scale > 0.0]
-        if len(values) > MOST_IN_MATRIX and values.shape[1] == 2:
+        if len(values) > MAX_IN_MATRIX and values.shape[1] == 2:
             return cls(values, None)
         steps = values[:, None, :] - values[None, :, :]
         return cls(values, np.sqrt(np.sum(steps**2, axis=2)))
@@ -534,7 +534,7 @@ class EnergyDistance:
         return square
 
 
-MOST_IN_MATRIX = 1000
+MAX_IN_MATRIX = 1000
 _DIRECTIONS = 32
 
 

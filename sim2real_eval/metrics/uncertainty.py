@@ -190,10 +190,10 @@ def _json_fields(record: Any) -> dict[str, Any]:
 _INTERVAL_DIVISOR = 5
 """Intervals use the number of resamples divided by this, at each of twelve distances."""
 
-FEWEST_DEGREES = 2.0
+MIN_DEGREES = 2.0
 """Degrees of freedom below which no interval is given."""
 
-_FEWEST_TRIED = 5  # runs a side of the simulated studies of benchmarks/interval_coverage.py
+_MIN_TRIED = 5  # runs a side of the simulated studies of benchmarks/interval_coverage.py
 
 
 def uncertainty(
@@ -274,7 +274,7 @@ def uncertainty(
     pairs = compare_pairs(
         real, sims, drawn_distances, freedom, options, motions=motions, seed=seed
     )
-    if freedom.degrees >= FEWEST_DEGREES:
+    if freedom.degrees >= MIN_DEGREES:
         assessments = _add_ranks(assessments, drawn_distances, pairs, freedom.inflation)
     blocks = real.units if real.block else None
     split = (
@@ -294,7 +294,7 @@ def uncertainty(
         tuple(pairs),
         (
             *_motion_findings(permutations, motions, freedom.degrees, options),
-            *(_skewness_findings(real, sims) if freedom.degrees >= FEWEST_DEGREES else ()),
+            *(_skewness_findings(real, sims) if freedom.degrees >= MIN_DEGREES else ()),
             *_repeat_findings(repeat, assessments),
         ),
         repeat,
@@ -388,7 +388,7 @@ def _assess_model(
             null_median=float(np.median(null)),
             null_high=float(np.quantile(null, options.level)),
         )
-    if freedom.degrees >= FEWEST_DEGREES:
+    if freedom.degrees >= MIN_DEGREES:
         part = max(options.resamples // _INTERVAL_DIVISOR, 100)
         # Permutations may be in lexical order, so every k-th is used instead of the first ones.
         step = -(-labels.count // part)
@@ -466,15 +466,15 @@ def _motion_findings(
         least = max(permutations[model].least for model in models_with_few_runs)
         values = {'motions': motions, 'level': options.level, 'least': least}
         notes.append(TOO_FEW_MOTIONS(', '.join(models_with_few_runs), **values))
-    if degrees < FEWEST_DEGREES:
+    if degrees < MIN_DEGREES:
         notes.append(
             FEW_MOTIONS(
                 motions=motions, consequence='too few for an interval, which needs 3 or more'
             )
         )
-    elif motions < _FEWEST_TRIED:
+    elif motions < _MIN_TRIED:
         consequence = Remark(
-            'intervals and ranks were not validated for fewer than {tried:d}', tried=_FEWEST_TRIED
+            'intervals and ranks were not validated for fewer than {tried:d}', tried=_MIN_TRIED
         )
         notes.append(FEW_MOTIONS(motions=motions, consequence=consequence))
     return tuple(notes)

@@ -32,7 +32,7 @@ from .outcome import Measure
 _BLOCK_S = 0.5
 # Blocks of a window; a noisy truth cancels over 5 s, and a walk does not.
 _WINDOW = 10
-_LEAST_WINDOWS = 4
+_MIN_WINDOWS = 4
 # Biases of low-cost accelerometers reach 0.2 m/s^2; within a recording they change by less.
 _WANDER = 0.4
 # Ratio of the forces that an unknown slope explains to the angle that the gyroscope measures.
@@ -72,7 +72,7 @@ def measure_force_bias(evidence: Evidence) -> Iterator[Measure]:
         return
     measured, true = _block_forces(evidence)
     windows = len(measured) // _WINDOW
-    if windows < _LEAST_WINDOWS:
+    if windows < _MIN_WINDOWS:
         return
     regressors = np.column_stack([true, np.ones(len(true))])
     constant = np.linalg.lstsq(regressors, measured, rcond=1e-6)[0]

@@ -19,7 +19,7 @@ _CLOCK_S = 3.0
 _SAME_S = 1.0
 _REFINED_S = 1.0
 _DRIFT_S = 0.08
-_LEAST_S = 40.0
+_MIN_S = 40.0
 
 
 def measure_other_clocks(evidence: Evidence) -> Iterator[Measure]:
@@ -72,11 +72,11 @@ def _fits_of_thirds(evidence: Evidence, kind: str) -> tuple[DelayFit, DelayFit] 
     """Return the fits of the delay in the first and the last third; None if it is short."""
     track = evidence.track
     if kind == 'gps':
-        if track is None or track.span < _LEAST_S or evidence.doubtful & {'fixes', 'delay'}:
+        if track is None or track.span < _MIN_S or evidence.doubtful & {'fixes', 'delay'}:
             return None
         third = len(track.stamps) // 3
         return track.take(slice(None, third)).near, track.take(slice(-third, None)).near
-    if evidence.imu is None or evidence.imu_time[-1] - evidence.imu_time[0] < _LEAST_S:
+    if evidence.imu is None or evidence.imu_time[-1] - evidence.imu_time[0] < _MIN_S:
         return None
     start, end = float(evidence.imu_time[0]), float(evidence.imu_time[-1])
     third_s = (end - start) / 3.0

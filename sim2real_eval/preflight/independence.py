@@ -23,10 +23,10 @@ _FINEST_M = 0.001
 _P_VALUE = 1e-4
 _SLOW_SHARE = 0.5
 # Periods in a recording that the fit of frames, delay and lever arm may have removed.
-_LEAST_PERIODS = 6
-_LEAST_FIXES = 64
+_MIN_PERIODS = 6
+_MIN_FIXES = 64
 # Two hours at 10 Hz say as much as a day, whose least squares take 0.5 GB.
-_MOST_FIXES = 1 << 16
+_MAX_FIXES = 1 << 16
 
 
 def measure_independence(evidence: Evidence) -> Iterator[Measure]:
@@ -69,7 +69,7 @@ def _slow_share(evidence: Evidence) -> tuple[float, float, float] | None:
     count = len(error)
     power = np.abs(np.fft.fft(error)) ** 2
     periods = np.abs(np.fft.fftfreq(count)) * count
-    low = (periods >= _LEAST_PERIODS) & (periods <= count / 8)
+    low = (periods >= _MIN_PERIODS) & (periods <= count / 8)
     high = periods >= count / 4
     share = float(power[low].mean() / power[high].mean())
     # Each complex number has two degrees of freedom.
@@ -90,9 +90,9 @@ def _errors(evidence: Evidence) -> FloatArray | None:
     inside = (fixes.stamp_ns >= maker.truth.stamp_ns[0]) & (
         fixes.stamp_ns <= maker.truth.stamp_ns[-1]
     )
-    if inside.sum() < _LEAST_FIXES:
+    if inside.sum() < _MIN_FIXES:
         return None
-    inside &= np.cumsum(inside) <= _MOST_FIXES
+    inside &= np.cumsum(inside) <= _MAX_FIXES
     state = maker.motion.at(times[inside])
     arm = np.tile(evidence.gps_lever_arm(), (len(state.position), 1))
     antenna = state.position + rotations.rotate(state.orientation, arm)

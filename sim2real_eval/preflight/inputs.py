@@ -26,7 +26,7 @@ from .evidence import Evidence
 from .outcome import Measure
 from .velocities import match_unit
 
-_LEAST = 32
+_MIN = 32
 _BLOCK_S = 0.5
 _GRID_S = 0.02
 _INDEPENDENT_S = 2.0
@@ -61,7 +61,7 @@ def other_inputs(evidence: Evidence) -> dict[str, OdometryArray | TwistArray]:
         if topic not in roles
         and _NODE_TRUTH not in topic
         and isinstance(array, OdometryArray | TwistArray)
-        and len(array) >= _LEAST
+        and len(array) >= _MIN
         and array.linear_velocity[:, :2].any()
     }
 
@@ -115,7 +115,7 @@ def _measure_input(
 ) -> Iterator[Measure]:
     time = seconds(array.stamp_ns, reference.start_ns)
     inside = evidence.during_truth(array)
-    if inside is None or len(inside) < _LEAST:
+    if inside is None or len(inside) < _MIN:
         return
     own_body = array.linear_velocity
     if isinstance(array, OdometryArray):
@@ -129,7 +129,7 @@ def _measure_input(
     is_inside = (means[:, 2] > max(0.0, time[0])) & (means[:, 2] < end)
     measured, block_time = plane(means)[is_inside], means[is_inside, 2]
     turned_back = plane(means[:, 3:])[is_inside]
-    if len(measured) < _LEAST or float(np.quantile(np.abs(measured), 0.9)) == 0.0:
+    if len(measured) < _MIN or float(np.quantile(np.abs(measured), 0.9)) == 0.0:
         return
     span = float(block_time[-1] - block_time[0])
 
@@ -243,7 +243,7 @@ def _measure_speed_of_fixes(
 ) -> Iterator[Measure]:
     """Compare an input with the fixes alone: its axes if it follows them, and its speed."""
     course = np.angle(moved[np.abs(moved) > 2.0 * _SLOWEST])
-    turns = len(course) > _LEAST and abs(np.mean(np.exp(1j * course))) < 0.9
+    turns = len(course) > _MIN and abs(np.mean(np.exp(1j * course))) < 0.9
     along_x = abs(np.mean(measured)) / max(float(np.mean(np.abs(measured))), 1e-9)
     if turns and along_x < 0.9 and in_world.explained > 0.8 and in_world.gain.real > 0.0:
         finding = input_findings.INPUT_IN_WORLD(
@@ -252,7 +252,7 @@ def _measure_speed_of_fixes(
         yield Measure(None, None, finding, f'{topic} axes')
         return
     fast = np.abs(moved) > max(2.0 * _SLOWEST, 0.5 * float(np.quantile(np.abs(moved), 0.9)))
-    if fast.sum() < _LEAST:
+    if fast.sum() < _MIN:
         return
     ratios = np.abs(measured[fast]) / np.abs(moved[fast])
     scale = float(np.median(ratios))
@@ -280,7 +280,7 @@ def _measure_errors(
     if velocity is None or not isinstance(inside, OdometryArray | TwistArray):
         return
     stated = float(np.median(inside.twist_covariance[:, 0, 0]))
-    if not stated > 0.0 or len(inside) < _LEAST:
+    if not stated > 0.0 or len(inside) < _MIN:
         return
     time = seconds(inside.stamp_ns, reference.start_ns)
     errors = inside.linear_velocity[:, 0] - velocity(time).real
@@ -302,7 +302,7 @@ def _measure_yaw_rate(
     if maker is None or not isinstance(inside, OdometryArray | TwistArray):
         return
     measured = inside.angular_velocity[:, 2]
-    if len(inside) < _LEAST or not measured.any() or 'orientation' in evidence.doubtful:
+    if len(inside) < _MIN or not measured.any() or 'orientation' in evidence.doubtful:
         return
     time = seconds(inside.stamp_ns, maker.start_ns)
     true = maker.motion.at(np.clip(time, 0.0, None)).angular_velocity[:, 2]

@@ -20,7 +20,7 @@ from .delays import EXPLAINED, DelayFit, fit_delay, has_longer_delays
 _WINDOW_S = 2.0
 """Time over which fixes are differenced. Slow errors of a receiver, tens of seconds long, cancel,
 and the remaining errors are nearly independent from one window to the next."""
-_LEAST_EXTENT_M = 2.0
+_MIN_EXTENT_M = 2.0
 _LEAPS_S = (18.0, -18.0, 37.0, -37.0)
 
 
@@ -156,7 +156,7 @@ def make_track(fixes: FixArray, truth: OdometryArray, lever_arm: FloatArray) -> 
     lever_arm : (3,) float
         Position of the antenna in the base frame, m.
     """
-    if float(np.hypot(*np.ptp(truth.position[:, :2], axis=0))) < _LEAST_EXTENT_M:
+    if float(np.hypot(*np.ptp(truth.position[:, :2], axis=0))) < _MIN_EXTENT_M:
         return None
     frame = local_frame_at_first_fix(fixes)
     # Altitudes in another unit must not scale the track.

@@ -35,10 +35,10 @@ _CONSTANTS: Mapping[str, set[str]] = {
     LEVER_ARMS: {'gps'},
 }  # fmt: skip
 _HEADING, _RATE_BIAS = ('imu', 'heading'), ('imu', 'rate_bias')
-_MOST_SPREAD = {_HEADING: 10.0, _RATE_BIAS: 0.01}
+_MAX_SPREAD = {_HEADING: 10.0, _RATE_BIAS: 0.01}
 """Largest difference between recordings of values that must be constant, deg and rad/s."""
 _UNITS = {_HEADING: 'deg', _RATE_BIAS: 'rad/s'}
-_LEAST_RECORDINGS = 4
+_MIN_RECORDINGS = 4
 _ROBUST = 4.0 * 1.48
 """Median absolute deviations from the median that count as noise: four standard deviations."""
 
@@ -146,7 +146,7 @@ def _noise(runs: Sequence[Preflight]) -> dict[int, dict[Finding, set[Constant]]]
     noise: dict[int, dict[Finding, set[Constant]]] = {}
     for members in groups.values():
         flagged = [outcome for _, outcome in members if outcome.measure.finding is not None]
-        if len(members) < _LEAST_RECORDINGS or not 0 < 3 * len(flagged) < len(members):
+        if len(members) < _MIN_RECORDINGS or not 0 < 3 * len(flagged) < len(members):
             continue
         values = [_linear_value(outcome) for _, outcome in members]
         middle = statistics.median(values)
@@ -189,7 +189,7 @@ def _without_noise(result: Preflight, noise: Mapping[Finding, set[Constant]]) ->
 
 def _inconstant(runs: Sequence[Preflight]) -> Iterator[tuple[Constant, str]]:
     """Yield corrections that must be constant but are not, with the reason to withhold them."""
-    for constant, most in _MOST_SPREAD.items():
+    for constant, most in _MAX_SPREAD.items():
         values = [value for result in runs if (value := _total(result, constant)) is not None]
         spread = max(
             (_difference(a, b) for a, b in itertools.combinations(values, 2)), default=0.0

@@ -41,8 +41,8 @@ _SPEEDS = {3.6: 'km/h', 2.236936: 'mph', 1.943844: 'knots', 1000.0: 'mm/s', 3.28
 _LATE_S = 0.1
 # Time after which errors of such speeds are independent.
 _INDEPENDENT_S = 0.5
-_LEAST_DELAYED = 32
-_LEAST_EXTENT_M = 5.0
+_MIN_DELAYED = 32
+_MIN_EXTENT_M = 5.0
 
 
 def speed_ratio(evidence: Evidence) -> tuple[float, float] | None:
@@ -98,7 +98,7 @@ def _measure_missing_twist(evidence: Evidence) -> Iterator[Measure]:
     speed = float(np.sum(steps)) / float(np.sum(np.diff(truth.stamp_ns)) * 1e-9)
     extent = float(np.hypot(*np.ptp(truth.position[:, :2], axis=0)))
     finding = None
-    if speed > MIN_MOVING_SPEED and extent > _LEAST_EXTENT_M:
+    if speed > MIN_MOVING_SPEED and extent > _MIN_EXTENT_M:
         finding = findings.NO_TWIST(evidence.topic('truth'), speed=speed)
         evidence.correct('truth', twist='positions')
     yield Measure(speed, MIN_MOVING_SPEED, finding, 'truth twist', unit='m/s')
@@ -120,7 +120,7 @@ def measure_twist_delay(evidence: Evidence) -> Iterator[Measure]:
     truth, steps, body = evidence.truth, found.steps, found.body
     period = float(np.median(steps))
     (true,) = map(np.abs, found.horizontal(SHORT_BLOCK_S, found.moved))
-    if period > SHORT_BLOCK_S or len(true) < _LEAST_DELAYED or not body[:, :2].any():
+    if period > SHORT_BLOCK_S or len(true) < _MIN_DELAYED or not body[:, :2].any():
         return
     time = seconds(truth.stamp_ns, truth.stamp_ns[0])
     middles = block_means(

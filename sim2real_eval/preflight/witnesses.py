@@ -26,7 +26,7 @@ _BLOCK_S = 0.5
 _WINDOW_S = 2.0
 _SLOWEST = 1.0
 _EXPLAINED = 0.6
-_LEAST = 16
+_MIN = 16
 _LIMIT = 3.0
 _NO_TURN_RAD = 0.05
 
@@ -40,7 +40,7 @@ def measure_witnesses(evidence: Evidence) -> Iterator[Measure]:
         ('course over ground', *_scale_of_course(evidence)),
     ]
     mag = evidence.recording.mag
-    if mag is not None and len(mag) >= _LEAST:
+    if mag is not None and len(mag) >= _MIN:
         stamps = seconds(mag.stamp_ns, int(evidence.imu.stamp_ns[0]))
         candidates.append(
             ('magnetic field', *_scale_of_vector(evidence, mag.magnetic_field, stamps))
@@ -74,7 +74,7 @@ def _scale_of_vector(
     vector_time = time if stamps is None else stamps
     means = block_means(np.asarray, vector_time, _BLOCK_S, vector)
     count = min(len(rate), len(means))
-    if count < _LEAST:
+    if count < _MIN:
         return math.nan, 0.0
     direction = means[:count] / np.maximum(
         np.linalg.norm(means[:count], axis=1, keepdims=True), 1e-12
@@ -113,7 +113,7 @@ def _scale_of_course(evidence: Evidence) -> tuple[float, float]:
     time = seconds(fixes.stamp_ns, int(evidence.imu.stamp_ns[0]))
     grid = np.arange(time[0], time[-1], _WINDOW_S)
     steps = np.diff(np.interp(grid, time, position))
-    if len(steps) < _LEAST:
+    if len(steps) < _MIN:
         return math.nan, 0.0
     fast = np.abs(steps) > _SLOWEST * _WINDOW_S
     turned = np.angle(steps[1:] * np.conj(steps[:-1]))
@@ -127,7 +127,7 @@ def _scale_of_course(evidence: Evidence) -> tuple[float, float]:
     middles = 0.5 * (grid[1:] + grid[:-1])
     measured = np.diff(np.interp(middles, rate[:, 1], angle))
     is_driving = fast[1:] & fast[:-1] & (middles[1:] < rate[-1, 1])
-    if is_driving.sum() < _LEAST or float(np.std(turned[is_driving])) < _NO_TURN_RAD:
+    if is_driving.sum() < _MIN or float(np.std(turned[is_driving])) < _NO_TURN_RAD:
         return math.nan, 0.0
     rates, turns = measured[is_driving], turned[is_driving]
     return _regress(rates - np.median(rates), turns)

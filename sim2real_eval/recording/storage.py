@@ -33,7 +33,7 @@ _PIECE = 1 << 20
 
 _MAGIC = b'\x89MCAP0\r\n'
 _FOOTER, _CHUNK, _DATA_END = 0x02, 0x06, 0x0F
-_LEAST_SIZES = {_FOOTER: 20, _DATA_END: 4, _CHUNK: 40}
+_MIN_SIZES = {_FOOTER: 20, _DATA_END: 4, _CHUNK: 40}
 _RECORD = struct.Struct('<BQ')
 _CHUNK_HEAD = struct.Struct('<QQQII')
 """Start and end time, unpacked size, checksum, and length of the compression's name."""
@@ -108,7 +108,7 @@ def _records(stream: BinaryIO, file: Path) -> Iterator[tuple[int, int, int, int]
         content = start + _RECORD.size
         kind, size = _read_at(stream, start, _RECORD) if content <= stop else (0, 0)
         end = content + size
-        if not kind or end > stop or size < _LEAST_SIZES.get(kind, 0):
+        if not kind or end > stop or size < _MIN_SIZES.get(kind, 0):
             raise _damage(file, f'damaged: no record at byte {start}')
         yield kind, start, content, end
         start = end

@@ -120,7 +120,7 @@ _SHARED = (
 )  # fmt: skip
 """Options with a value that a `transfer` must share with the `vepd` that it completes."""
 _SHARED_SWITCHES = ('--match-rates', '--no-match-rates')
-_MOST_PATHS = 12
+_MAX_PATHS = 12
 
 
 def next_step(answer: Answer, record: Mapping[str, Any]) -> NextStep:
@@ -131,7 +131,7 @@ def next_step(answer: Answer, record: Mapping[str, Any]) -> NextStep:
     """
     command = [str(word) for word in record.get('command') or ()]
     paths = [recording.get('path') for recording in record.get('recordings', ())]
-    bags = shlex.join(map(str, paths)) if all(paths) and len(paths) <= _MOST_PATHS else 'BAGS'
+    bags = shlex.join(map(str, paths)) if all(paths) and len(paths) <= _MAX_PATHS else 'BAGS'
     # Labels of a study file need not be names of models, but those with a phrase are.
     known = [name for name, phrase in (record.get('phrases') or {}).items() if phrase]
     model = answer.nearest if answer.nearest in known else 'MODEL'

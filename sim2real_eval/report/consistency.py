@@ -67,11 +67,11 @@ def short_ratio(ratio: float) -> str:
 
 _PROBABILITY = 0.95
 _WINDOWS = 20
-_LEAST_WINDOW = 5
+_MIN_WINDOW = 5
 # More than a panel has pixels.
-_MOST_PLACES = 2000
-_LEAST = 1e-4
-_MOST = 1e6
+_MAX_PLACES = 2000
+_MIN = 1e-4
+_MAX = 1e6
 
 
 def consistency_figure(series: Sequence[Squares], *, title: str = '') -> Figure:
@@ -110,10 +110,10 @@ def _draw(panel: Axes, squares: Squares, start: int) -> None:
     freedom: FloatArray = np.asarray(squares.freedom[order], dtype=np.float64)
     values = squares.squares[order]
     n = len(values)
-    window = min(max(n // _WINDOWS, _LEAST_WINDOW), n)
-    places = np.linspace(0, n - window, min(n - window + 1, _MOST_PLACES)).astype(np.int64)
+    window = min(max(n // _WINDOWS, _MIN_WINDOW), n)
+    places = np.linspace(0, n - window, min(n - window + 1, _MAX_PLACES)).astype(np.int64)
     # A larger sample also lifts every moving mean that contains it above the drawn range.
-    tame = np.minimum(values, _MOST * n * freedom)
+    tame = np.minimum(values, _MAX * n * freedom)
     mean, total, middle = (
         _running(samples, window, places) for samples in (tame, freedom, np.asarray(time))
     )
@@ -128,12 +128,12 @@ def _draw(panel: Axes, squares: Squares, start: int) -> None:
         'alpha': 0.5,
         'rasterized': True,
     }
-    is_inside = (ratios >= _LEAST) & (ratios <= _MOST)
+    is_inside = (ratios >= _MIN) & (ratios <= _MAX)
     panel.plot(time[is_inside], ratios[is_inside], marker='.', markersize=1.5, **dots)
     title = f'{squares.name}: ratio {short_ratio(result.ratio)}, {result.verdict}'
     for is_outside, edge, marker, side in (
-        (ratios < _LEAST, _LEAST, 'v', 'below'),
-        (ratios > _MOST, _MOST, '^', 'above'),
+        (ratios < _MIN, _MIN, 'v', 'below'),
+        (ratios > _MAX, _MAX, '^', 'above'),
     ):
         # Arrows at the edge: the values themselves would flatten all others.
         if count := int(np.sum(is_outside)):
@@ -145,9 +145,7 @@ def _draw(panel: Axes, squares: Squares, start: int) -> None:
     for bound in ratio_bounds(freedom[corners], _PROBABILITY):
         panel.plot(time[corners], bound, color=palette.BLUE, linewidth=0.9, linestyle='--')
     panel.fill_between(middle, low, high, color=palette.BLUE, alpha=0.2, linewidth=0)
-    panel.plot(
-        middle, np.clip(mean / total, _LEAST, _MOST), color=palette.VERMILION, linewidth=1.3
-    )
+    panel.plot(middle, np.clip(mean / total, _MIN, _MAX), color=palette.VERMILION, linewidth=1.3)
     panel.axhline(1.0, color='black', linewidth=0.6)
     panel.set_title(title, fontsize=9)
     panel.tick_params(labelbottom=True)

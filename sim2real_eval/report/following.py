@@ -54,7 +54,7 @@ _LABELS = {
     'yaw': 'yaw error [°]',
 }
 # Smallest plotted distance, m: 0 has no logarithm, and smaller distances are rounding errors.
-_LEAST_DISTANCE = 1e-9
+_MIN_DISTANCE = 1e-9
 
 
 def following_figure(run: FollowedRun) -> Figure:
@@ -74,7 +74,7 @@ def following_figure(run: FollowedRun) -> Figure:
     panels = right.subplots(len(_LABELS), 1, sharex=True)
     colours = palette.model_colours(run.drives)
     distances = [errors['distance'].rms for errors in run.statistics().values()]
-    least = max(0.1 * min(distances), _LEAST_DISTANCE)
+    least = max(0.1 * min(distances), _MIN_DISTANCE)
     for controller, drive in run.drives.items():
         controller_style = {'color': colours[controller], 'linewidth': 1.2}
         axes.plot(drive.poses[:, 0], drive.poses[:, 1], label=controller, **controller_style)

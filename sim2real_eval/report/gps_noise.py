@@ -125,7 +125,7 @@ def gps_checks_table(checks: Sequence[ModelCheck]) -> Table:
 
 _COLOURS = (BLUE, VERMILION, GREEN)
 _FIT = '#222222'
-_MOST_DOTS = 5000
+_MAX_DOTS = 5000
 
 
 def gps_figure(result: GpsResult, check: ModelCheck) -> Figure:
@@ -150,7 +150,7 @@ def _scale(result: GpsResult) -> tuple[float, str]:
 def _scatter(panel: Axes, result: GpsResult) -> None:
     factor, unit = _scale(result)
     error = np.concatenate([run.error for run in result.runs])[:, :2] * factor
-    thin = max(len(error) // _MOST_DOTS, 1)
+    thin = max(len(error) // _MAX_DOTS, 1)
     time = np.concatenate([run.time for run in result.runs])
     dots = panel.scatter(
         error[::thin, 0], error[::thin, 1], s=5, c=time[::thin], cmap='viridis', linewidths=0

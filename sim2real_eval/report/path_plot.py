@@ -16,9 +16,9 @@ from sim_sensors.core.measurements import FloatArray
 from sim_sensors.core.rotations import rotate
 from . import palette, style
 
-MOST_PATHS = 40
+MAX_PATHS = 40
 """Largest number of paths in a panel."""
-_MOST_POINTS = 500
+_MAX_POINTS = 500
 
 Paths = Mapping[tuple[str, str], Sequence[FloatArray]]
 """Paths `(n, 2)` m, by environment and scenario."""
@@ -44,7 +44,7 @@ def driven_paths(outcome: StudyOutcome, real_label: str) -> Paths:
             filter(None, (real_label if run.is_real else 'simulated', run.group))
         )
         panel = paths.setdefault((environment, run.scenario), [])
-        if len(panel) < MOST_PATHS:
+        if len(panel) < MAX_PATHS:
             panel.append(path_of(outcome.signals(run.key)))
     return paths
 
@@ -54,7 +54,7 @@ def path_of(signals: EstimateSignals) -> FloatArray:
     velocity = rotate(signals.true_orientation, signals.true_velocity)[:, :2]
     steps = 0.5 * np.diff(signals.true_time)[:, None] * (velocity[1:] + velocity[:-1])
     path = np.concatenate([np.zeros((1, 2)), np.cumsum(steps, axis=0)])
-    rows = np.unique(np.linspace(0, len(path) - 1, _MOST_POINTS).astype(int))
+    rows = np.unique(np.linspace(0, len(path) - 1, _MAX_POINTS).astype(int))
     return np.asarray(path[rows])
 
 

@@ -26,7 +26,7 @@ _STYLES = {PASS: 'green', WARN: 'yellow', FAIL: 'bold red'}
 # Hue and shape both differ, so that either alone is enough.
 _MARKS = {PASS: ('#0072B2', 'o'), WARN: ('#9A6700', '^'), FAIL: ('#B3261E', 'X')}
 _BOUND = {'most': '<= ', 'least': '>= ', 'either': 'within ±', 'ratio': 'within '}
-_LEAST, _MOST = 1e-2, 1e2
+_MIN, _MAX = 1e-2, 1e2
 _NAMED = 12
 
 
@@ -242,9 +242,9 @@ def preflight_figure(runs: Sequence[Preflight], *, title: str = '') -> Figure:
             colour, mark = _MARKS[status]
             # Arrows at both ends: these values are beyond the axis.
             for marker, drawn in (
-                ('<', [_LEAST for share in shares if share < _LEAST]),
-                (mark, [share for share in shares if _LEAST <= share <= _MOST]),
-                ('>', [_MOST for share in shares if share > _MOST]),
+                ('<', [_MIN for share in shares if share < _MIN]),
+                (mark, [share for share in shares if _MIN <= share <= _MAX]),
+                ('>', [_MAX for share in shares if share > _MAX]),
             ):
                 axes.plot(
                     drawn, [row] * len(drawn), marker, color=colour, markersize=5, alpha=0.8,
@@ -252,7 +252,7 @@ def preflight_figure(runs: Sequence[Preflight], *, title: str = '') -> Figure:
                 )  # fmt: skip
     axes.set_yticks(range(len(strips)), [line.label for line in strips])
     axes.set_ylim(len(strips) - 0.4, -0.6)
-    axes.set_xlim(_LEAST, _MOST)
+    axes.set_xlim(_MIN, _MAX)
     axes.set_xlabel('value / limit (at most 1 passes; arrows: beyond the axis)', fontsize=8)
     tidy(axes, grid=True)
     axes.set_axisbelow(True)

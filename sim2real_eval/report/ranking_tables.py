@@ -35,9 +35,9 @@ from .console import (
     span,
 )
 
-_MOST_PAIRS = 3
-_MOST_COLUMNS = 8
-_MOST_NAMES = 3
+_MAX_PAIRS = 3
+_MAX_COLUMNS = 8
+_MAX_NAMES = 3
 
 
 def ranking_table(
@@ -136,7 +136,7 @@ def metric_names(names: Sequence[str]) -> str:
     others = [name for name in names if name not in first]
     shown = (
         others
-        if len(names) <= _MOST_NAMES
+        if len(names) <= _MAX_NAMES
         else [f'{len(others)} {"others" if first else "metrics"}']
     )
     words = [*first, *(shown if others else [])]
@@ -242,9 +242,9 @@ def pair_lines(uncertainty: Uncertainty, scenario: str) -> list[Finding]:
             lines.append(f'{near.model} and {far.model}: {needed}')
     if not lines:
         return []
-    printed_lines = lines[:_MOST_PAIRS]
-    if len(lines) > _MOST_PAIRS:
-        printed_lines.append(f'and {len(lines) - _MOST_PAIRS} more pairs')
+    printed_lines = lines[:_MAX_PAIRS]
+    if len(lines) > _MAX_PAIRS:
+        printed_lines.append(f'and {len(lines) - _MAX_PAIRS} more pairs')
     where = 'pooled' if scenario == POOLED else scenario
     return [NOT_SIGNIFICANT(pairs='; '.join(printed_lines)).restrict_to(where)]
 
@@ -306,9 +306,9 @@ def sensitivity_lines(table: SensitivityTable) -> RankLines:
 def ranks_table(rankings: RankLines) -> Table:
     """Return a table of `value (rank)` per line and model, with Kendall's tau to the first line.
 
-    A table of more than `_MOST_COLUMNS` models holds only ranks, with a row per model.
+    A table of more than `_MAX_COLUMNS` models holds only ranks, with a row per model.
     """
-    if len(rankings.models) > _MOST_COLUMNS:
+    if len(rankings.models) > _MAX_COLUMNS:
         return _table_of_ranks(rankings)
     table = plain_table(rankings.title, gap=1)
     add_words(table, '')

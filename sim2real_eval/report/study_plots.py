@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 PLOTS = 'plots'
 """Name of the folder of plots in the folder of a study."""
 
-MOST_DRAWN = 4
+MAX_DRAWN = 4
 """Largest number of rankings (judges and groups) that have plots."""
 
 _Drawing = tuple[Path, Callable[[], 'Figure']]
@@ -65,7 +65,7 @@ def begin_plots(
     left_out = f', first {warmup:g} s left out' if warmup else ''
     figures: dict[Path, Callable[[], Figure]] = {}
     speeds: dict[tuple[Path, str], dict[str, _Overlay]] = {}
-    for standing in standings(outcome)[:MOST_DRAWN]:
+    for standing in standings(outcome)[:MAX_DRAWN]:
         place = plots / standing.judge / standing.group
         labels: dict[str, str] = {'real_label': real_label}
         subtitle = f'judge {standing.label}{left_out}'
@@ -101,7 +101,7 @@ def begin_plots(
     list_files(folder, MARK, [path.relative_to(folder) for path in (*figures, ranks)])
     # The slowest plots are drawn first.
     waits = [workers.begin_map(_save, list(figures.items())[::-1])]
-    tables = side_results(outcome).overall_metrics[:MOST_DRAWN]
+    tables = side_results(outcome).overall_metrics[:MAX_DRAWN]
     if lines := [metric_lines(table) for table in tables]:
         waits.append(workers.begin_map(_save, [(ranks, partial(_ranks, lines))]))
     return lambda: [wait() for wait in waits]

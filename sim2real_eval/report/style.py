@@ -52,7 +52,7 @@ def mark_log(axis: Axis) -> None:
 
 
 _DIGITS = ((1.0,), (1.0, 3.0), (1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 3.0, 5.0, 7.0))
-_FEWEST_TICKS, _MOST_TICKS = 4, 9
+_MIN_TICKS, _MAX_TICKS = 4, 9
 
 
 def log_ticks(low: float, high: float) -> list[float]:
@@ -79,9 +79,9 @@ def log_ticks(low: float, high: float) -> list[float]:
             for digit in digits
             if low <= (tick := float(f'{digit}e{exponent}')) <= high
         ]
-        if len(ticks) >= _FEWEST_TICKS:
-            return ticks[:: math.ceil(len(ticks) / _MOST_TICKS)]
-    steps = MaxNLocator(_FEWEST_TICKS).tick_values(low, high)
+        if len(ticks) >= _MIN_TICKS:
+            return ticks[:: math.ceil(len(ticks) / _MAX_TICKS)]
+    steps = MaxNLocator(_MIN_TICKS).tick_values(low, high)
     return [float(f'{tick:.6g}') for tick in steps if low <= tick <= high]
 
 

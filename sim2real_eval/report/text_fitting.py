@@ -19,7 +19,7 @@ from matplotlib.transforms import BboxBase
 
 _PAD = 6.0  # pixels between a text and the end of its room
 _HANDLE = 70.0  # pixels of the line and the gaps beside an entry of a legend
-_MOST_LINES = 4
+_MAX_LINES = 4
 # Part of the figure that the labels of the ticks may take.
 _TICK_SHARE = 0.35
 _ROUNDS = 3
@@ -146,8 +146,8 @@ def _wrap(text: str, share: float, longest: int | None = None) -> str:
     lines = text.split('\n')
     characters = max(4, int(share * (longest or max(len(line) for line in lines))))
     wrapped = [piece for line in lines for piece in _balanced(line, characters)]
-    if len(wrapped) > max(_MOST_LINES, len(lines)):
-        half = _MOST_LINES * characters // 2 - characters
+    if len(wrapped) > max(_MAX_LINES, len(lines)):
+        half = _MAX_LINES * characters // 2 - characters
         flat = ' '.join(lines)
         wrapped = textwrap.wrap(f'{flat[:half]}…{flat[-half:]}', characters)
     return '\n'.join(wrapped)

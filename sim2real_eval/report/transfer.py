@@ -19,7 +19,7 @@ from sim2real_eval.common.findings import FINDINGS, findings_text, from_records,
 from sim2real_eval.common.results import write_json
 from sim2real_eval.metrics.options import REAL
 from sim2real_eval.study.answer import TransferView
-from sim2real_eval.study.options import LEAST_BLOCKS, RMS_UNITS, TransferOptions
+from sim2real_eval.study.options import MIN_BLOCKS, RMS_UNITS, TransferOptions
 from sim2real_eval.study.outcome import MARK as STUDY_MARK
 from sim2real_eval.study.transfer_record import TRANSFER_FILE, loss_text
 from . import palette, style
@@ -42,7 +42,7 @@ from .search_layout import (
     write_search_result,
 )
 
-_MOST_DRAWN = 4
+_MAX_DRAWN = 4
 
 
 def transfer_record(transfer: Transfer, options: TransferOptions) -> dict[str, Any]:
@@ -169,7 +169,7 @@ def transfer_answer(record: Mapping[str, Any]) -> list[AnswerLine]:
     choice = f' (the best of {1 + len(others)})' if others else ''
     blocks = count_text(record['blocks'], 'block')
     if best['low'] is None:
-        verdict = f'{blocks} cannot prove a difference; {LEAST_BLOCKS} are needed'
+        verdict = f'{blocks} cannot prove a difference; {MIN_BLOCKS} are needed'
     else:
         proof = 'proven' if best['distinguishable'] else 'not proven'
         verdict = f'the difference is {proof} (adjusted p {p_value_text(best["adjusted"])})'
@@ -274,7 +274,7 @@ def _draw_landscapes(panel: Axes, transfer: Transfer) -> None:
     colours = palette.model_colours([model.model for model in transfer.models])
     factor = to_table_unit(transfer.quantity, 1.0) or 1.0
     real = factor * transfer.landscapes[REAL]
-    drawn = transfer.models[: _MOST_DRAWN - 1] + transfer.models[_MOST_DRAWN - 1 :][-1:]
+    drawn = transfer.models[: _MAX_DRAWN - 1] + transfer.models[_MAX_DRAWN - 1 :][-1:]
     for model in drawn:
         simulated = factor * transfer.landscapes[model.model]
         panel.plot(real, simulated, 'o', ms=3.5, alpha=0.7, color=colours[model.model],

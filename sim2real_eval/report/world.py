@@ -200,7 +200,7 @@ _TURNED = (-180, -90, -45, -20, -10, -5, 5, 10, 20, 45, 90, 180)
 # panels are stacked, and largest one with equal scales of x and y.
 _BESIDE, _ABOVE, _STACKED_FROM, _RATIO = 5.2, 8.0, 1.5, 4.0
 # Inches: least side of a map, colour bar, text, title.
-_LEAST, _BAR, _TEXT, _TITLE = 2.0, 1.4, 0.9, 0.6
+_MIN, _BAR, _TEXT, _TITLE = 2.0, 1.4, 0.9, 0.6
 _AXES = ('x (east)', 'y (north)', 'z (up)')
 # Number of arrows along the longer side; a uniform field needs few.
 _ARROWS, _FEW_ARROWS = 18, 9
@@ -235,7 +235,7 @@ def world_figure(world_map: WorldMap, name: str) -> Figure:
     size = np.array([long * min(ratio, 1.0), long / max(ratio, 1.0)])
     count = 1 if turned is None else 2
     rows, columns = (count, 1) if stacked else (1, count)
-    width, height = np.maximum(size, _LEAST)
+    width, height = np.maximum(size, _MIN)
     figure = new_figure(columns * (width + _BAR), rows * (height + _TEXT) + _TITLE)
     panels = figure.subplots(rows, columns, squeeze=False).flat
     _draw_strength(figure, panels[0], world_map, size)
@@ -267,7 +267,7 @@ def components_figure(world_map: WorldMap, name: str) -> Figure:
     stacked = ratio > _STACKED_FROM
     width, height = (_ABOVE, _ABOVE / ratio) if stacked else (3.6, 3.6 / ratio)
     rows, columns = (3, 1) if stacked else (1, 3)
-    figure = new_figure(columns * width + 2.2, rows * max(height, _LEAST) + _TEXT)
+    figure = new_figure(columns * width + 2.2, rows * max(height, _MIN) + _TEXT)
     panels = figure.subplots(rows, columns, sharex=True, sharey=True)
     disturbance = 1e6 * world_map.disturbance
     # One scale for all: its steps grow, because the field near a dipole grows without limit.

@@ -24,7 +24,7 @@ YAW_COLUMNS = (
 )  # fmt: skip
 """Errors of yaw in degrees: largest of the first 1 and 11 minutes, trend at the end, RMSE."""
 
-_MOST_RUNS = 12
+_MAX_RUNS = 12
 _DETAIL_S = 20.0
 _POINTS = 4000
 _DECADES = 12
@@ -41,7 +41,7 @@ class _Line(NamedTuple):
 
 def save_yaw_plots(folder: Path, comparison: SignalComparison) -> None:
     """Write `yaw_RUN.png` of the first 12 real runs."""
-    for name in comparison.names['real'][:_MOST_RUNS]:
+    for name in comparison.names['real'][:_MAX_RUNS]:
         figure = yaw_run_figure(comparison, name)
         style.save_png(figure, folder / f'yaw_{name.replace("/", "_")}.png')
 

@@ -179,7 +179,7 @@ def off_grid(time: FloatArray, rate: float) -> float:
 _POINTS = 2048
 _POINTS_AT_ONCE = 1 << 20
 _ROUNDING = 1e-12  # difference of sums in another order
-_LEAST_RATIO = 1e-24  # of the largest density: -240 dB, below rounding errors
+_MIN_RATIO = 1e-24  # of the largest density: -240 dB, below rounding errors
 
 
 def wasserstein(first: Sequence[FloatArray], second: Sequence[FloatArray]) -> float:
@@ -258,7 +258,7 @@ def log_spectral_distance(first: FloatArray, second: FloatArray) -> FloatArray:
     largest = max(float(np.max(first)), float(np.max(second)))
     if largest == 0.0:
         return np.zeros(np.broadcast_shapes(first.shape, second.shape)[:-1])
-    least = _LEAST_RATIO * largest
+    least = _MIN_RATIO * largest
     ratio = 10.0 * np.log10(np.maximum(first, least) / np.maximum(second, least))
     return np.asarray(np.sqrt(np.mean(ratio**2, axis=-1)))
 

@@ -25,8 +25,8 @@ from sim_sensors.world.world import World
 AXES = ('u', 'v')
 _DEVIATION = 1.4826  # of a normal law over its median absolute deviation
 _WRONG = 6.0  # deviations
-_LEAST_DEVIATION = 0.05  # px
-_FEWEST = 3  # samples of a feature
+_MIN_DEVIATION = 0.05  # px
+_MIN = 3  # samples of a feature
 
 
 @dataclasses.dataclass(frozen=True)
@@ -188,7 +188,7 @@ def _agreement(
     """Return the agreement and a mask of the mismatched features."""
     error = pixels - ideal
     groups = [np.flatnonzero(place == landmark) for landmark in np.unique(place)]
-    groups = [rows for rows in groups if len(rows) >= _FEWEST]
+    groups = [rows for rows in groups if len(rows) >= _MIN]
     if len(groups) < 2:
         return None
     # A wrong pose moves all features of a frame, a wrong calibration one feature in all frames.
@@ -196,7 +196,7 @@ def _agreement(
     for labels in (frame, place):
         for label in np.unique(labels):
             residual[labels == label] -= np.median(residual[labels == label], axis=0)
-    deviation = np.maximum(_DEVIATION * np.median(np.abs(residual), axis=0), _LEAST_DEVIATION)
+    deviation = np.maximum(_DEVIATION * np.median(np.abs(residual), axis=0), _MIN_DEVIATION)
     wrong = (np.abs(residual) > _WRONG * deviation).any(axis=1)
     steps, rmse, correlation = [], [], []
     for rows in groups:

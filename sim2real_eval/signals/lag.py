@@ -14,9 +14,9 @@ from sim_sensors.core.blocks import blocks, sum_by_blocks
 from sim_sensors.core.measurements import FloatArray, IntArray
 from .options import SignalOptions
 
-_LEAST_CORRELATION = 0.5
+_MIN_CORRELATION = 0.5
 _CHANCE = 1e-4
-_LEAST_OVERLAP = 8
+_MIN_OVERLAP = 8
 _ROUNDING = 1e-12  # of squares
 _AT_ONCE = 1 << 16  # samples that are correlated
 _PARTS = 16  # parts whose sums give the uncertainty
@@ -53,7 +53,7 @@ def find_lag(series: FloatArray, reference: FloatArray, rate: float, max_lag: fl
     from scipy.special import chdtri
 
     n = len(series)
-    most = min(round(max_lag * rate), n - _LEAST_OVERLAP)
+    most = min(round(max_lag * rate), n - _MIN_OVERLAP)
     if most < 1:
         return None
     alike = np.clip(_correlations(series, reference, most), 0.0, 1.0)
@@ -62,7 +62,7 @@ def find_lag(series: FloatArray, reference: FloatArray, rate: float, max_lag: fl
     # Twice the log-likelihood ratio; chi-squared for white noise (Wilks).
     likelihood = -(overlap - 3) * np.sum(np.log(unexplained), axis=1)
     peak = int(np.argmax(likelihood))
-    if peak in (0, 2 * most) or not alike[peak].max() >= _LEAST_CORRELATION:
+    if peak in (0, 2 * most) or not alike[peak].max() >= _MIN_CORRELATION:
         return None
     if likelihood[peak] < chdtri(alike.shape[1], _CHANCE / len(likelihood)):
         return None

@@ -34,7 +34,7 @@ from .lag import Lag, lag_of
 from .options import SignalComparisonError, SignalOptions
 from .quantities import QUANTITIES, Quantity
 
-_LEAST_SAMPLES = 32
+_MIN_SAMPLES = 32
 
 _TrueAt = Callable[[FloatArray], FloatArray]  # true values at times (n,) s
 
@@ -147,10 +147,10 @@ def run_signals(
         quantities.append(_position(recording, recording.gps, maker, mountings, options))
     if recording.mag is not None and 'mag' in sensors:
         count = len(recording.mag)
-        if count < _LEAST_SAMPLES:
+        if count < _MIN_SAMPLES:
             # A magnetometer is optional, so this is no error.
             topic = recording.roles['mag']
-            notes.append(findings.TOO_FEW_SAMPLES(topic, count=count, least=_LEAST_SAMPLES))
+            notes.append(findings.TOO_FEW_SAMPLES(topic, count=count, least=_MIN_SAMPLES))
         else:
             quantities.append(_field(recording.mag, maker, mountings, options))
     series_by_name = {series.quantity.name: series for series in quantities}
@@ -174,10 +174,10 @@ def run_signals(
 
 
 def _check(recording: Recording, role: str, count: int) -> None:
-    if count < _LEAST_SAMPLES:
+    if count < _MIN_SAMPLES:
         raise SignalComparisonError(
             f'{recording.path or recording.name}: {recording.roles[role]} has {count} '
-            f'measurements within the truth; must have {_LEAST_SAMPLES} or more'
+            f'measurements within the truth; must have {_MIN_SAMPLES} or more'
         )
 
 

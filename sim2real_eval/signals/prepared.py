@@ -21,9 +21,9 @@ from .quantities import Quantity
 
 _OFF_GRID = 0.05
 _SAME_RATE = 1e-3
-_LEAST_SAMPLES = 16
-_LEAST_IN_PAIR = 32
-_MOST_SHOWN = 1 << 15  # frequencies
+_MIN_SAMPLES = 16
+_MIN_IN_PAIR = 32
+_MAX_SHOWN = 1 << 15  # frequencies
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -72,9 +72,9 @@ class PreparedQuantity:
     def shown(self) -> slice | NDArray[np.intp]:
         """Frequencies that are drawn and written, thinned evenly on a logarithmic axis."""
         count = len(self.frequency)
-        if count <= _MOST_SHOWN:
+        if count <= _MAX_SHOWN:
             return slice(None)
-        return np.unique(np.geomspace(1, count, _MOST_SHOWN).astype(np.intp)) - 1
+        return np.unique(np.geomspace(1, count, _MAX_SHOWN).astype(np.intp)) - 1
 
     def runs(self, side: str) -> tuple[GriddedRun, ...]:
         """Return the `real` or the `simulated` runs."""
@@ -116,10 +116,10 @@ def prepare(
     rates = [_rate(run, rate) for run in runs]
     even = [run.on_grid(run_rate) for run, run_rate in zip(runs, rates, strict=True)]
     shortest = min(len(run.time) for run in even)
-    if shortest < _LEAST_SAMPLES:
+    if shortest < _MIN_SAMPLES:
         raise SignalComparisonError(
             f'rate: {rate:.4g} Hz leaves {shortest} samples of {quantity.name} in the '
-            f'shortest run; must give {_LEAST_SAMPLES} or more'
+            f'shortest run; must give {_MIN_SAMPLES} or more'
         )
     if quantity.name == 'yaw' and options.trend_window > shortest:
         notes.append(
@@ -255,7 +255,7 @@ def _pair(
     low, high = max(time[0], real.time[0]), min(time[-1], real.time[-1])
     slower = time if simulated.rate <= real.rate else real.time
     at = slower[(slower >= low) & (slower <= high)]
-    if len(at) < _LEAST_IN_PAIR:
+    if len(at) < _MIN_IN_PAIR:
         return None
     measured = agreement.resample(time, simulated.measured, at)
     true = agreement.resample(real.time, real.measured, at)

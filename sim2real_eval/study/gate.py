@@ -35,7 +35,7 @@ _NOTED_KEYS = ('seed', 'repetitions', 'world')
 """Keys of the record in which two compared results may differ."""
 _NOW, _BEFORE = 'now', 'before'
 _PACKAGE = 'sim2real_sensors'
-_MOST_NOTES = 3
+_MAX_NOTES = 3
 
 
 class ComparisonKey(NamedTuple):
@@ -289,9 +289,9 @@ def judge_result(
         )
     if baseline is not None:
         differences = _differences(baseline.noted, result.noted, options)
-        notes += [f'Differs from the baseline: {text}' for text in differences[:_MOST_NOTES]]
-        if len(differences) > _MOST_NOTES:
-            notes.append(f'and {len(differences) - _MOST_NOTES} more differences')
+        notes += [f'Differs from the baseline: {text}' for text in differences[:_MAX_NOTES]]
+        if len(differences) > _MAX_NOTES:
+            notes.append(f'and {len(differences) - _MAX_NOTES} more differences')
     decisive = tuple(dict.fromkeys(result.decisive))
     if decisive:
         codes = ', '.join(decisive)

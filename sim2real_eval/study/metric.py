@@ -32,7 +32,7 @@ from .run import EstimateSignals, RunKey
 VEPD, NIS = 'VEPD', 'NIS'
 """Names of the two metrics of the ranking."""
 
-_LEAST_RATIO = 1e-6
+_MIN_RATIO = 1e-6
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -149,7 +149,7 @@ class Metric:
         missing = np.isnan(values).all(axis=0)
         if missing.any() and not missing.all():
             values = values[:, ~missing]
-        return np.log10(np.maximum(values, _LEAST_RATIO)) if self.logarithmic else values
+        return np.log10(np.maximum(values, _MIN_RATIO)) if self.logarithmic else values
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from sim_sensors.core.parameters import Parameters, non_negative, parameter
 PROFILE = 'clean'
 """Default judge."""
 
-MOST_RUNS = 10_000
+MAX_RUNS = 10_000
 """Largest number of runs of one motion or scenario."""
 
 PAPER_PROFILE = 'paper_released'
@@ -59,7 +59,7 @@ class StudyOptions(Parameters):
         0, '1', 'Seed of all random draws; equal seeds give identical files.', minimum=0
     )
     repetitions: int = parameter(
-        1, '1', 'Simulated runs per recording and model.', minimum=1, maximum=MOST_RUNS
+        1, '1', 'Simulated runs per recording and model.', minimum=1, maximum=MAX_RUNS
     )
     match_rates: bool = parameter(False, '', 'Simulate at the rates of the real sensors.')
     start_heading: bool = parameter(
@@ -155,7 +155,7 @@ SCORES = ('nees', 'likelihood')
 
 LOSSES = (*RMS_UNITS, *SCORES)
 
-LEAST_BLOCKS = 6
+MIN_BLOCKS = 6
 """With fewer blocks, the ends of a 95 % interval are infinite."""
 
 
@@ -187,7 +187,7 @@ class TuneOptions(Parameters):
         '1',
         'Number of blocks of recordings, each held out once. A block consists of complete '
         'drives if there are enough of them.',
-        minimum=LEAST_BLOCKS,
+        minimum=MIN_BLOCKS,
         maximum=1000,
     )
     warmup: float = non_negative(

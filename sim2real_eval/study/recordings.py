@@ -36,7 +36,7 @@ from sim_sensors.sensor.catalogue import KINDS
 from sim_sensors.world.world import World
 from .options import (
     MATCHED_RATES,
-    MOST_RUNS,
+    MAX_RUNS,
     OFF_TICKS,
     START_HEADING,
     TRUTH_RATE,
@@ -186,7 +186,7 @@ def read_stand_ins(
         scenarios = [
             _read_scenario(scenario, folder) for scenario in fields['scenarios'].items('scenarios')
         ]
-    count = fields['runs'].integer(1, MOST_RUNS) if 'runs' in fields else 10
+    count = fields['runs'].integer(1, MAX_RUNS) if 'runs' in fields else 10
     count = count if runs is None else runs
     prefix = f'{group}_' if group else ''
     return [
@@ -266,7 +266,7 @@ class StudyRecording:
 
     def __getstate__(self) -> dict[str, Any]:
         # Reading a large recording again is faster than sending it to another process.
-        is_large = self.files is not None and self.files.size > _MOST_KEPT
+        is_large = self.files is not None and self.files.size > _MAX_KEPT
         return {**vars(self), 'content': None if is_large else self.content}
 
     @property
@@ -385,7 +385,7 @@ def recordings_from_sources(sources: Sequence[RecordingSource]) -> tuple[StudyRe
     return recordings
 
 
-_MOST_KEPT = 1 << 25
+_MAX_KEPT = 1 << 25
 """Largest total size in bytes of the files of recordings that stay in memory."""
 
 
@@ -397,7 +397,7 @@ def read_contents(recordings: Sequence[StudyRecording]) -> tuple[StudyRecording,
     """
     recordings = tuple(map(_with_files, recordings))
     sizes = [recording.files.size for recording in recordings if recording.files is not None]
-    if len(sizes) > 1 and sum(sizes) > _MOST_KEPT:
+    if len(sizes) > 1 and sum(sizes) > _MAX_KEPT:
         return recordings
     return tuple(
         dataclasses.replace(recording, content=_read_or_none(recording))

@@ -42,12 +42,12 @@ from .sensitivity import (
 LEVEL = 0.05
 """p-value below which a distance is significant."""
 
-MOST_RUNS = 500
+MAX_RUNS = 500
 """Largest number of runs of a study that computes all secondary results."""
 SIDE_FILES = ('metrics.csv', 'agreement.json', 'sensitivity.csv', 'pose.csv')
 """Files of complete secondary results."""
 
-_MOST_PERMUTATIONS = 1000
+_MAX_PERMUTATIONS = 1000
 _LOG = logging.getLogger(__name__)
 
 
@@ -142,7 +142,7 @@ def _metric_rows(
         labels = permute_labels(
             [run.key.recording for run in real],
             [run.key.recording for run in runs[model]],
-            _MOST_PERMUTATIONS,
+            _MAX_PERMUTATIONS,
             seed,
             strata=([run.scenario for run in real], [run.scenario for run in runs[model]]),
             units=(_units(real, blocks), _units(runs[model], blocks)) if blocks else None,
@@ -382,7 +382,7 @@ class SideResults:
 def side_results(outcome: StudyOutcome) -> SideResults:
     """Return the secondary results of a study; those of the last study are cached.
 
-    With more than `MOST_RUNS` runs, sensitivity and pose differences are computed only if
+    With more than `MAX_RUNS` runs, sensitivity and pose differences are computed only if
     `outcome.complete` is set, because they take as long as all other results.
     """
     options = MetricOptions.from_mapping(dict(outcome.record['metric']), where='study')
@@ -397,8 +397,8 @@ def side_results(outcome: StudyOutcome) -> SideResults:
 
 
 def has_many_runs(outcome: StudyOutcome) -> bool:
-    """Return whether the study has more than `MOST_RUNS` runs, see `side_results`."""
-    return len(outcome.runs) > MOST_RUNS
+    """Return whether the study has more than `MAX_RUNS` runs, see `side_results`."""
+    return len(outcome.runs) > MAX_RUNS
 
 
 @functools.lru_cache(maxsize=1)

@@ -21,7 +21,7 @@ from sim2real_eval.metrics.published import (
     rank_agreement,
 )
 from sim2real_eval.metrics.scores import POOLED, RunScore, VepdRow, ranks, score_run
-from sim2real_eval.metrics.uncertainty import FEWEST_DEGREES
+from sim2real_eval.metrics.uncertainty import MIN_DEGREES
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray
 from .outcome import StudyOutcome, scored_runs, speed_series
@@ -297,7 +297,7 @@ def _drawn_distances(
         return None
     seed = int(outcome.record.get('seed', 0))
     draws = MotionDraws.draw_motions(real, runs.values(), options.resamples, seed)
-    if draws.freedom(real, *runs.values()).degrees < FEWEST_DEGREES:
+    if draws.freedom(real, *runs.values()).degrees < MIN_DEGREES:
         return None
     distances = np.full((options.resamples, len(outcome.models)), np.nan)
     for k, model in enumerate(outcome.models):

@@ -35,7 +35,7 @@ def blocks(count: int, size: int | None = None) -> Iterator[slice]:
         yield slice(number * size, count if number == last else (number + 1) * size)
 
 
-_MOST_ROWS = 4096  # rows of a matrix product, whose operands then stay in the processor's cache
+_MAX_ROWS = 4096  # rows of a matrix product, whose operands then stay in the processor's cache
 _AT_ONCE = 1 << 20  # numbers, 8 MB; several arrays of them are in memory
 
 
@@ -49,7 +49,7 @@ def row_blocks(rows: int, columns: int) -> Iterator[slice]:
     >>> [rows.stop for rows in row_blocks(10_000, 200)], next(row_blocks(10_000, 20_000)).stop
     ([4096, 8192, 10000], 48)
     """
-    step = min(_MOST_ROWS, max(_AT_ONCE // max(columns, 1) // 8 * 8, 8))
+    step = min(_MAX_ROWS, max(_AT_ONCE // max(columns, 1) // 8 * 8, 8))
     for start in range(0, rows, step):
         yield slice(start, min(start + step, rows))
 

@@ -26,10 +26,10 @@ from .input_files import open_input, read_input_text
 from .measurements import FloatArray
 from .parameters import override, parse_float
 
-MOST_BYTES = 4 << 20
+MAX_BYTES = 4 << 20
 """The largest YAML file that is read."""
 
-_MOST_VALUES = 100_000
+_MAX_VALUES = 100_000
 _LONGEST_NUMBER = 400  # characters
 _LONGEST_KEPT = 20_000  # characters
 
@@ -42,9 +42,9 @@ def read_yaml(path: Path) -> Any:
     where = str(path)
     try:
         with open_input(path) as file:
-            content = file.read(MOST_BYTES + 1)
-        if len(content) > MOST_BYTES:
-            problem = f'is larger than {MOST_BYTES >> 20} MiB, the most that is read as YAML'
+            content = file.read(MAX_BYTES + 1)
+        if len(content) > MAX_BYTES:
+            problem = f'is larger than {MAX_BYTES >> 20} MiB, the most that is read as YAML'
             raise ParameterError(where, '', problem)
         return parse_yaml(content.decode(), where)
     except OSError as error:
@@ -188,8 +188,8 @@ class _StrictLoader(yaml.SafeLoader):
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         self._composed += 1
-        if self._composed > _MOST_VALUES:
-            problem = f'holds more than {_MOST_VALUES} values'
+        if self._composed > _MAX_VALUES:
+            problem = f'holds more than {_MAX_VALUES} values'
             mark = self.get_mark()
             raise yaml.composer.ComposerError(None, None, problem, mark)
         return super().compose_node(parent, index)
@@ -256,8 +256,8 @@ def _check_size(root: yaml.Node) -> None:
             parts = [part for pair in parts for part in pair]
         total = 1 + sum(map(size, parts))
         inside.discard(id(node))
-        if total > _MOST_VALUES:
-            problem = f'holds more than {_MOST_VALUES} values, with what its aliases stand for'
+        if total > _MAX_VALUES:
+            problem = f'holds more than {_MAX_VALUES} values, with what its aliases stand for'
             raise yaml.composer.ComposerError(None, None, problem, node.start_mark)
         sizes[id(node)] = total
         return total

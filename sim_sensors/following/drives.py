@@ -30,7 +30,7 @@ from .tracking import ReferenceMotion
 
 _WAYPOINT_RATE = 5.0  # Hz, the default of `sim2real follow`
 _LEVEL = 1e-3  # m of height, and sine of half the tilt
-_LEAST_SPEED = 0.1  # m/s, below which a commanded turn has no steering angle
+_MIN_SPEED = 0.1  # m/s, below which a commanded turn has no steering angle
 
 
 def pilot_of(controller: str) -> Pilot:
@@ -44,7 +44,7 @@ def pilot_of(controller: str) -> Pilot:
     def pilot(points: FloatArray, vehicle: AckermannVehicle, throttle: float) -> Controller:
         steps = np.hypot(*np.diff(points, axis=0).T)
         distance = np.concatenate([[0.0], np.cumsum(steps)])
-        time = distance / max(vehicle.top_speed(throttle), _LEAST_SPEED)
+        time = distance / max(vehicle.top_speed(throttle), _MIN_SPEED)
         x, y = points.T
         reference = ReferenceMotion(Waypoints(time, x, y, course(time, x, y)))
         robot = DifferentialDrive()
@@ -54,7 +54,7 @@ def pilot_of(controller: str) -> Pilot:
         def steer(time: float, state: VehicleState) -> VehicleCommand:
             wheels = tracker.command(time, Pose(state.x, state.y, state.heading))
             speed, yaw_rate = robot.forward(wheels)
-            angle = math.atan(vehicle.wheelbase * yaw_rate / max(speed, _LEAST_SPEED))
+            angle = math.atan(vehicle.wheelbase * yaw_rate / max(speed, _MIN_SPEED))
             return VehicleCommand(vehicle.throttle_at(speed), angle / vehicle.max_steer)
 
         return steer

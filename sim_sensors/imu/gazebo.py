@@ -208,7 +208,7 @@ class SdfAccelerometer(OfAccelerometer, SdfNoise):
 
 
 # Largest precision that Gazebo ignores, rad/s or m/s^2.
-_LEAST_PRECISION = 1e-6
+_MIN_PRECISION = 1e-6
 
 
 @dataclasses.dataclass(frozen=True)
@@ -263,7 +263,7 @@ class GazeboImu(SampledImu):
             return SumTriad(white, (bias, dynamic), precision=part.precision)
         dynamic.value = bias.value.copy()
         precision = np.asarray(part.precision)
-        used = np.where(precision > _LEAST_PRECISION, precision, 0.0)
+        used = np.where(precision > _MIN_PRECISION, precision, 0.0)
         return SumTriad(white, (FromFirstSample(dynamic),), precision=used)
 
 

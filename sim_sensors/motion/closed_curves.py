@@ -16,7 +16,7 @@ from sim_sensors.core.parameters import parameter, positive
 from .paths import CurvePath, Derivatives, PlanarPath
 from .scenarios import RampedDrive
 
-_LEAST_STEEPNESS = 1e-3
+_MIN_STEEPNESS = 1e-3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,7 +37,7 @@ class ClosedCurve(RampedDrive):
         u = np.linspace(0.0, 2.0 * math.pi, 4096)
         _, (dx, dy), _, _ = _curve(self.cosines, self.sines, u)
         steepness = np.hypot(dx, dy)
-        if not steepness.min() > _LEAST_STEEPNESS * steepness.max():
+        if not steepness.min() > _MIN_STEEPNESS * steepness.max():
             raise ParameterError(
                 type(self).__name__,
                 'cosines, sines',

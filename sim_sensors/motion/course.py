@@ -19,7 +19,7 @@ _SIGNIFICANT, _CERTAIN = 6.0, 20.0
 _REST_SHARE = 0.02
 # Points from which their scatter can be estimated; the fourth differences of one estimate are
 # those of 10 baselines to each side, whose 75th percentile ignores corners and outliers.
-_FEWEST, _REACH, _PERCENTILE = 10, 10, 75
+_MIN, _REACH, _PERCENTILE = 10, 10, 75
 # Factor from fourth differences to velocities: exact for a random walk, larger for white noise.
 _WALK = math.sqrt(3.5)
 _LONGEST = 125  # points of the longest baseline
@@ -84,7 +84,7 @@ def _velocities(
     from scipy.ndimage import percentile_filter, uniform_filter1d
 
     count = len(points)
-    if count < _FEWEST:
+    if count < _MIN:
         velocity = np.column_stack([np.gradient(axis, time) for axis in points.T])
         yield 1, np.arange(count), velocity, np.where(np.any(velocity, axis=1), np.inf, 0.0)
         return

@@ -27,7 +27,7 @@ from .scenarios import TimedMotion
 from .trajectory import Trajectory
 from .vehicles import GRAVITY
 
-MOST_STEPS = 10**7
+MAX_STEPS = 10**7
 """Greatest number of physics steps in one run."""
 
 _GRAVITY_TOLERANCE = 0.05  # m/s^2; on Earth it is 9.78 to 9.83, by default 9.81 in MuJoCo
@@ -148,9 +148,9 @@ def ride(
             'not allowed; must be > 0, and gravity along z'
         )
     count = math.ceil(duration / step - 1e-9) + 1
-    if not 3 <= count <= MOST_STEPS:
+    if not 3 <= count <= MAX_STEPS:
         raise MotionError(
-            f'{count} steps of {step:g} s are not allowed; must be 3 to {MOST_STEPS:g}'
+            f'{count} steps of {step:g} s are not allowed; must be 3 to {MAX_STEPS:g}'
         )
     rows = np.empty((count, 16))
     readings = data.sensordata[-16:]

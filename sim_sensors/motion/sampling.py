@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .trajectory import Motion
 
 
-MOST_SAMPLES = 10**8
+MAX_SAMPLES = 10**8
 """Greatest number of samples of one sensor in one run: a day at 1 kHz."""
 
 
@@ -60,7 +60,7 @@ def sample_motion(
     MotionError
         When `start_ns` is outside the motion.
     """
-    blocks = sample_blocks(motion, rate, start_ns=start_ns, origin_ns=origin_ns, size=MOST_SAMPLES)
+    blocks = sample_blocks(motion, rate, start_ns=start_ns, origin_ns=origin_ns, size=MAX_SAMPLES)
     return next(blocks)
 
 
@@ -78,10 +78,10 @@ def sample_blocks(
         )
     grid = SampleGrid(first, rate)
     count = grid.count(latest)
-    if count > MOST_SAMPLES:
+    if count > MAX_SAMPLES:
         raise MotionError(
             f'{count:.3g} samples at {rate:g} Hz are not allowed; must be at most '
-            f'{MOST_SAMPLES:g}: choose a shorter time or a lower rate'
+            f'{MAX_SAMPLES:g}: choose a shorter time or a lower rate'
         )
     for start in range(0, count, size):
         stamp_ns = grid.stamps(start, min(start + size, count))

@@ -30,7 +30,7 @@ at most `AHEAD_STEPS` steps ahead, and makes fewer messages late."""
 # rate does not replace it.
 _SILENT_STEPS = 5
 # Steps for the median, and steps before it is known.
-_MEDIAN_OF, _LEAST_STEPS = 50, 2
+_MEDIAN_OF, _MIN_STEPS = 50, 2
 # Held messages; as many as a subscription queues.
 _MAX_HELD = 1000
 
@@ -118,7 +118,7 @@ class UsualStep:
     def add(self, step_ns: int) -> None:
         """Add a step between two messages of a line."""
         self._steps.append(step_ns)
-        if len(self._steps) >= _LEAST_STEPS:
+        if len(self._steps) >= _MIN_STEPS:
             self.ns = int(statistics.median_low(self._steps))
 
     def is_exceeded(self, step_ns: int) -> bool:

@@ -25,9 +25,9 @@ _ERRORS = 500
 # A step longer than this many usual ones is a gap, over which nothing is compared.
 _GAP_STEPS = 3.0
 # Shorter intervals are joined, since noise of positions drowns their velocities, s.
-_LEAST_INTERVAL_S = 0.1
+_MIN_INTERVAL_S = 0.1
 # Intervals in motion that are judged together, how many of them at least, and how often.
-_INTERVALS, _LEAST_INTERVALS, _NEW_INTERVALS = 600, 40, 40
+_INTERVALS, _MIN_INTERVALS, _NEW_INTERVALS = 600, 40, 40
 # Extent of positions that move without any velocity, m.
 _EXTENT_M = 5.0
 
@@ -127,7 +127,7 @@ class TruthMonitor:
         if self._reads_twist:
             self._join(dt, body, world, is_broken=bool(problems) or dt > self._longest_s)
         self._position, self._body, self._world = position, body, world
-        if self._sum_s >= _LEAST_INTERVAL_S:
+        if self._sum_s >= _MIN_INTERVAL_S:
             problems += self._end_interval()
         return problems
 
@@ -190,7 +190,7 @@ class TruthMonitor:
             self._rows.append([self._time, length, *moved, *body, *world])
             self._new_rows += 1
         problems = self._set(TruthProblem.NO_TWIST, False)
-        if self._new_rows >= _NEW_INTERVALS and len(self._rows) >= _LEAST_INTERVALS:
+        if self._new_rows >= _NEW_INTERVALS and len(self._rows) >= _MIN_INTERVALS:
             self._new_rows = 0
             problems += self._judge()
         return problems

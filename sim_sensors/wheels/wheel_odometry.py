@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 # Up to this many numbers, the corners have all combinations of signs. The signs of each further
 # number are the product of the columns below.
-_MOST_FREE_SIGNS = 6
+_MAX_FREE_SIGNS = 6
 _PRODUCTS = ([0, 1, 2, 3], [0, 1, 4, 5])
 
 
@@ -81,10 +81,10 @@ def points_of(kurtosis: Sequence[float]) -> tuple[FloatArray, FloatArray]:
     excess = np.asarray(kurtosis, dtype=float) - 1.0
     total = float((1.0 / excess).sum())
     r = max(0.5, (total - 1.0) / (total + 1.0))
-    signs = np.array(list(itertools.product([-1.0, 1.0], repeat=min(m, _MOST_FREE_SIGNS))))
+    signs = np.array(list(itertools.product([-1.0, 1.0], repeat=min(m, _MAX_FREE_SIGNS))))
     # Products of four columns each: no product of four or fewer columns is then constant.
     products = [
-        signs[:, columns].prod(axis=1) for columns in _PRODUCTS[: max(m - _MOST_FREE_SIGNS, 0)]
+        signs[:, columns].prod(axis=1) for columns in _PRODUCTS[: max(m - _MAX_FREE_SIGNS, 0)]
     ]
     corners = np.column_stack([signs, *products])
     axes = np.diag(np.sqrt(excess / (1.0 - r)))

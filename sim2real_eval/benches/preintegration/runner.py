@@ -40,8 +40,8 @@ from .params import (
 
 _SAMPLES_AT_ONCE = 500_000
 # Limits keep the memory small.
-_MOST_SAMPLES = 5_000_000
-_MOST_RUNS = 1_000_000
+_MAX_SAMPLES = 5_000_000
+_MAX_RUNS = 1_000_000
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -239,15 +239,15 @@ class ScenarioRunner:
 
     def _times(self, T: float) -> FloatArray:
         steps = T / self._dt
-        count = 0 if math.isnan(steps) else math.floor(min(steps, 2.0 * _MOST_SAMPLES) + 1e-7)
+        count = 0 if math.isnan(steps) else math.floor(min(steps, 2.0 * _MAX_SAMPLES) + 1e-7)
         if count < 1:
             raise PreintegrationError(
                 f'T: {T!r} is not allowed; must be >= {self._dt:g} [s], the time of a sample'
             )
-        if count > _MOST_SAMPLES:
+        if count > _MAX_SAMPLES:
             raise PreintegrationError(
-                f'T: {T!r} is not allowed; must be <= {_MOST_SAMPLES * self._dt:g} [s], '
-                f'{_MOST_SAMPLES} samples'
+                f'T: {T!r} is not allowed; must be <= {_MAX_SAMPLES * self._dt:g} [s], '
+                f'{_MAX_SAMPLES} samples'
             )
         return np.asarray(self.scenario.start + np.arange(count) * self._dt)
 
@@ -307,8 +307,8 @@ class ScenarioRunner:
 
 
 def _check_count(N: int) -> None:
-    if not 2 <= N <= _MOST_RUNS:
-        raise PreintegrationError(f'N: {N!r} is not allowed; must be >= 2 and <= {_MOST_RUNS}')
+    if not 2 <= N <= _MAX_RUNS:
+        raise PreintegrationError(f'N: {N!r} is not allowed; must be >= 2 and <= {_MAX_RUNS}')
 
 
 def _check_diagonal(params: PreintegrationParams) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 
 from sim2real_eval.common.findings import Finding, assumed, decisive
-from sim2real_eval.study.options import LEAST_BLOCKS
+from sim2real_eval.study.options import MIN_BLOCKS
 from .result import ModelTransfer, ParameterDifference, Transfer
 
 DIFFERENCE = assumed(
@@ -23,7 +23,7 @@ ONE_DRIVE = decisive(
     '{blocks:d} blocks are parts of {drives:d} {noun}: intervals and p-values hold for these '
     'drives, not for others',
     'Errors of one drive share the sky, the road and the state of the receiver.',
-    f'record at least {LEAST_BLOCKS} drives',
+    f'record at least {MIN_BLOCKS} drives',
 )
 LIKELIHOOD = decisive(
     'transfer.likelihood',
@@ -52,7 +52,7 @@ AT_BOUND = assumed(
     'start from another value',
 )
 
-_LEAST_GAIN = 0.02
+_MIN_GAIN = 0.02
 _NONE = 0.001  # ratio of error sizes below which a sensor has almost no errors
 _FAR = 1.25  # ratio of error sizes that is named as a cause
 
@@ -67,9 +67,9 @@ def of_transfer(transfer: Transfer) -> list[Finding]:
         notes.append(LIKELIHOOD())
     if transfer.is_error:
         excess = transfer.untuned / transfer.reference - 1.0
-        if excess < -_LEAST_GAIN:
+        if excess < -_MIN_GAIN:
             notes.append(OVER_FITTED(excess=-excess))
-        elif excess < _LEAST_GAIN:
+        elif excess < _MIN_GAIN:
             notes.append(GIVEN_IS_GOOD(excess=excess))
     notes += [
         AT_BOUND(parameter=parameter.name, value=parameter.format_value(value))

@@ -27,7 +27,7 @@ from sim2real_eval.judge.protocol import Judge
 from sim2real_eval.metrics.options import REAL
 from sim2real_eval.recording.recording import Recording
 from sim2real_eval.study.blocks import block_findings
-from sim2real_eval.study.options import DRIVES, LEAST_BLOCKS, RMS_UNITS, TransferOptions
+from sim2real_eval.study.options import DRIVES, MIN_BLOCKS, RMS_UNITS, TransferOptions
 from sim2real_eval.study.search.engine import (
     EvaluationPool,
     EvaluationStore,
@@ -50,9 +50,9 @@ from .search import Losses, TuningSets, spread_tunings
 from .sensor_errors import error_ratios
 from .sources import MemorySource
 
-_LEAST_STEP = 0.15  # decades, or tenths of the unit, by which a tuned value must differ
-_LEAST_SHARE = 0.1  # of the loss that a parameter must explain
-_LEAST_LOSS = 0.01  # relative, or in natural logarithms, below which nothing is explained
+_MIN_STEP = 0.15  # decades, or tenths of the unit, by which a tuned value must differ
+_MIN_SHARE = 0.1  # of the loss that a parameter must explain
+_MIN_LOSS = 0.01  # relative, or in natural logarithms, below which nothing is explained
 
 
 def measure_transfer(
@@ -121,7 +121,7 @@ def measure_transfer(
             )
     parameters = tunables(judge, options.names)
     drives = _drives(blocks or [''] * len(real))
-    count = min(options.blocks, len(drives)) if len(drives) >= LEAST_BLOCKS else options.blocks
+    count = min(options.blocks, len(drives)) if len(drives) >= MIN_BLOCKS else options.blocks
     windows = math.ceil(count / len(real))
     task = TuningTask(real_sources, judge, parameters, options.objective, windows, options.warmup)
     # A recording that cannot be used is refused before anything is judged.
@@ -286,7 +286,7 @@ def _explain(
     candidates = [
         (model, i)
         for model in errors
-        if statistics[model].loss > _LEAST_LOSS
+        if statistics[model].loss > _MIN_LOSS
         for i, parameter in enumerate(parameters)
         if _differ(parameter, tuned[model][i], real_values[i])
     ]
@@ -302,7 +302,7 @@ def _explain(
         scale = achieved / (1.0 + statistics[model].loss) if quantity in RMS_UNITS else 1.0
         saved = (achieved - float(result[quantity].mean())) / scale
         share = saved / statistics[model].loss
-        if share >= _LEAST_SHARE:
+        if share >= _MIN_SHARE:
             differences[model].append(
                 ParameterDifference(parameters[i], tuned[model][i], real_values[i], share)
             )
@@ -315,4 +315,4 @@ def _explain(
 def _differ(parameter: Tunable, simulated: float, real: float) -> bool:
     if parameter.scale == 'choice' or not (simulated and real):
         return simulated != real
-    return abs(parameter.coordinate(simulated) - parameter.coordinate(real)) >= _LEAST_STEP
+    return abs(parameter.coordinate(simulated) - parameter.coordinate(real)) >= _MIN_STEP

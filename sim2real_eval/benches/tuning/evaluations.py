@@ -129,7 +129,7 @@ def _window_means(stamps: IntArray, values: FloatArray, edges: IntArray) -> Floa
     return np.asarray(np.divide(sums, n, out=np.full(count, np.nan), where=n > 0))
 
 
-_MOST_WORSE = 4.0
+_MAX_WORSE = 4.0
 """Limit of the increase of a loss over the start: candidates beyond are equally bad."""
 
 
@@ -240,7 +240,7 @@ class JudgeLosses:
         Errors are divided by their mean at the start.
         """
         selected = np.arange(len(self._runs) * self.task.windows) if windows is None else windows
-        limit = self.start[selected] + _MOST_WORSE
+        limit = self.start[selected] + _MAX_WORSE
         recording, window = np.divmod(selected, self.task.windows)
         rows = {i: self._cached_row(i, tuple(values)) for i in np.unique(recording).tolist()}
         pairs = zip(recording.tolist(), window.tolist(), strict=True)

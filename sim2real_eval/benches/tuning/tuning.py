@@ -24,7 +24,7 @@ from sim2real_eval.metrics.series import speed
 from sim2real_eval.recording.drives import drives_of
 from sim2real_eval.recording.reading import RecordingSource
 from sim2real_eval.recording.recording import Recording
-from sim2real_eval.study.options import LEAST_BLOCKS, RMS_UNITS, TuneOptions
+from sim2real_eval.study.options import MIN_BLOCKS, RMS_UNITS, TuneOptions
 from sim2real_eval.study.search.engine import (
     EvaluationPool,
     EvaluationStore,
@@ -423,10 +423,10 @@ def _test(
 
     Blocks are whole drives if there are enough drives, otherwise a finding is added.
     """
-    windows = math.ceil(LEAST_BLOCKS / len(tests))
+    windows = math.ceil(MIN_BLOCKS / len(tests))
     losses = JudgeLosses(task._replace(sources=tuple(tests), windows=windows))
     drives = drives_of(losses.recordings)
-    has_enough_drives = len(drives) >= LEAST_BLOCKS
+    has_enough_drives = len(drives) >= MIN_BLOCKS
     count = min(options.blocks, len(drives) if has_enough_drives else len(losses.start))
     blocks = deal_blocks(drives, windows, count)
     notes = []

@@ -222,9 +222,9 @@ UNKNOWN_HEADING_DEVIATION = math.pi / math.sqrt(3.0)
 """Standard deviation of an unknown angle, uniform over a full turn, rad."""
 
 # Smallest ratio of a displacement or mean rate to its standard deviation that is significant.
-_LEAST_RATIO = 5.0
+_MIN_RATIO = 5.0
 # Cosine of the largest plausible tilt of a vehicle.
-_LEAST_COS_TILT = 0.5
+_MIN_COS_TILT = 0.5
 # Number of path durations, 1, 2, ... 16 times `start.time`.
 _DURATIONS = 5
 
@@ -288,7 +288,7 @@ def initial_attitude(
     motion = 'in motion' if standstill is None else 'at rest'
     notes = [estimate.LEVELLED(tilt=tilt_deviation, level=motion), heading_note]
     cos_tilt = float(attitude.as_matrix()[2, 2])
-    if cos_tilt < _LEAST_COS_TILT:
+    if cos_tilt < _MIN_COS_TILT:
         notes.append(estimate.TILTED(tilt=math.degrees(math.acos(max(cos_tilt, -1.0)))))
     return InitialAttitude(
         stamp_ns=stamp_ns,
@@ -326,7 +326,7 @@ def _gyroscope_bias(
     noise = settings.gyroscope_noise**2 / settings.start.time
     mean = np.mean(inputs.rate[window], axis=0)
     # A rate far above any bias is a rotation on the spot.
-    if float(np.max(np.abs(mean))) > _LEAST_RATIO * math.sqrt(variance + noise):
+    if float(np.max(np.abs(mean))) > _MIN_RATIO * math.sqrt(variance + noise):
         return np.zeros(3), variance
     share = variance / (variance + noise)
     return share * mean, share * noise
@@ -427,7 +427,7 @@ def _course(
         # On a path that returns to its start, changes of speed do not average out.
         is_usable = (span > 0.0) & (np.abs(unit_displacement) > 0.5 * span)
         is_usable &= np.abs(displacement) >= np.maximum(
-            start.course_speed * span, _LEAST_RATIO * noise
+            start.course_speed * span, _MIN_RATIO * noise
         )
         if not is_usable.any():
             continue

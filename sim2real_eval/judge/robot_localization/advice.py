@@ -29,11 +29,11 @@ from .navsat import NavsatState, early_fixes, lost_fixes
 from .parts import ACCELERATION, PartName
 from .state import YAW, RecordArray, Timing
 
-_MOST = 0.5
-_LEAST_GRAVITY = 0.05  # m/s^2; an error of 0.07 m/s with the default noises
+_MAX = 0.5
+_MIN_GRAVITY = 0.05  # m/s^2; an error of 0.07 m/s with the default noises
 _UP = np.array([0.0, 0.0, 1.0])
 _NEAR_TICK_NS = 1000
-_LEAST_ON_A_SIDE = 0.05  # share of the fixes
+_MIN_ON_A_SIDE = 0.05  # share of the fixes
 
 
 _ASK = (
@@ -172,7 +172,7 @@ FIXES_BEYOND_ZONE = routine(
     'outside it are errors of the receiver.',
     'correct or remove them in the recording',
 )
-MOST_BEYOND_ZONE = decisive(
+MAX_BEYOND_ZONE = decisive(
     'navsat.most_beyond_zone',
     'dropped {dropped:d} of {fixes:d} fixes, which lie outside the UTM zone of the {origin} '
     'at {latitude:.5g}, {longitude:.5g} deg',
@@ -335,7 +335,7 @@ def mounting_advice(
             removed = part.rotation.T @ removed
         is_fused = (part.mask[:3] > 0.0) & np.array([True, True, not part.two_d])
         left = part.gravity * float(np.linalg.norm((_UP - removed)[is_fused]))
-        if left > _LEAST_GRAVITY:
+        if left > _MIN_GRAVITY:
             notes.append(GRAVITY_LEFT(name.source, left=left))
     return notes
 
@@ -372,7 +372,7 @@ def part_advice(
                 times[name] = (stamp_ns - first_ns) * 1e-9
             action = _ASK.format(gate=gate_name(*part.name.split()))
             notes.append(REFUSED(subject, refused=gated, judged=judged, action=action, **times))
-        elif judged and gated > _MOST * judged:
+        elif judged and gated > _MAX * judged:
             notes.append(GATED(subject, refused=gated, judged=judged))
         if part.singular:
             notes.append(SINGULAR(subject, refused=part.singular, judged=judged))
@@ -505,12 +505,12 @@ def zone_advice(
     """Return the finding about valid fixes outside the UTM zone."""
     dropped = int(np.sum(~is_inside))
     origin = 'first fix' if navsat.datum is None else 'datum'
-    is_most = dropped > _MOST * len(fixes)
+    is_most = dropped > _MAX * len(fixes)
     # A wrong origin is named by itself, a wrong fix by its position.
     place = (fixes.latitude[~is_inside][0], fixes.longitude[~is_inside][0])
     if is_most:
         place = navsat.datum[:2] if navsat.datum else (fixes.latitude[0], fixes.longitude[0])
-    kind = MOST_BEYOND_ZONE if is_most else FIXES_BEYOND_ZONE
+    kind = MAX_BEYOND_ZONE if is_most else FIXES_BEYOND_ZONE
     values = {'latitude': place[0], 'longitude': place[1], 'origin': origin}
     return [kind(navsat.title, dropped=dropped, fixes=len(fixes), **values)]
 
@@ -526,7 +526,7 @@ def tick_advice(navsat: NavsatConfig, arrival_ns: IntArray, timing: Timing) -> l
     after = (arrival_ns - origin) % period
     sides = after <= _NEAR_TICK_NS, after >= period - _NEAR_TICK_NS
     shares = np.sum(sides, axis=1) / max(len(arrival_ns), 1)
-    if shares.min() < _LEAST_ON_A_SIDE:
+    if shares.min() < _MIN_ON_A_SIDE:
         return []
     return [FIXES_ON_TICKS(node, share=float(shares.sum()), period=period * 1e-6)]
 

@@ -19,7 +19,7 @@ from .state import next_tick
 
 CORRECTIONS = ('gravity', 'differential', 'unscented')
 """Deviations of robot_localization that can be corrected."""
-_MOST_LATENCY_S = 1e6
+_MAX_LATENCY_S = 1e6
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,8 +91,8 @@ def latency_ns(seconds: Mapping[Any, Any], where: str, key: str) -> dict[str, in
         if not isinstance(topic, str) or not topic_name(topic):
             raise ParameterError(where, key, f'{topic!r} is not allowed; must be a topic')
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if not number or not 0.0 <= value <= _MOST_LATENCY_S:
-            allowed = f'a number from 0 to {_MOST_LATENCY_S:g} [s]'
+        if not number or not 0.0 <= value <= _MAX_LATENCY_S:
+            allowed = f'a number from 0 to {_MAX_LATENCY_S:g} [s]'
             full = f'{key}.{topic}' if key else topic
             raise ParameterError(where, full, f'{value!r} is not allowed; must be {allowed}')
         latencies[topic_name(topic)] = round(value * 1e9)

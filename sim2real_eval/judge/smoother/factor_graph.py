@@ -22,14 +22,14 @@ INTEGRATION_DENSITY = 1e-4
 """Noise density of the position for errors of the integration itself, m/sqrt(s)."""
 
 # A bias walk of 0 would give a factor of infinite weight.
-_LEAST_GYROSCOPE_WALK = 1e-7
-_LEAST_ACCELEROMETER_WALK = 1e-6
+_MIN_GYROSCOPE_WALK = 1e-7
+_MIN_ACCELEROMETER_WALK = 1e-6
 # Weak priors keep the problem solvable. The IMU factors contain gravity, so a strong prior on tilt
 # from levelling would use the same data twice.
 _FIRST_TILT_DEVIATION = 0.5
 _FIRST_POSITION_DEVIATION = 1e3
 _FIRST_VELOCITY_DEVIATION = 100.0
-_LEAST_BIAS = 1e-6
+_MIN_BIAS = 1e-6
 _LONGEST_INTERVAL_NS = 1_000_000_000
 _FILLER_CLEARANCE_NS = 50_000_000
 # 1.6 mm at 16 m/s; nearer nodes would have factors with excessive weights.
@@ -138,8 +138,8 @@ def imu_densities(settings: InertialSettings, gap: float) -> FloatArray:
     return np.array([
         np.hypot(settings.gyroscope_noise, settings.gap_rate * np.sqrt(gap)),
         np.hypot(settings.accelerometer_noise, settings.gap_acceleration * np.sqrt(gap)),
-        max(settings.gyroscope_bias_walk, _LEAST_GYROSCOPE_WALK),
-        max(settings.accelerometer_bias_walk, _LEAST_ACCELEROMETER_WALK),
+        max(settings.gyroscope_bias_walk, _MIN_GYROSCOPE_WALK),
+        max(settings.accelerometer_bias_walk, _MIN_ACCELEROMETER_WALK),
     ])  # fmt: skip
 
 
@@ -203,7 +203,7 @@ class FactorGraph:
             gtsam.PriorFactorPose3(x, pose, gtsam.noiseModel.Gaussian.Covariance(covariance)),
             gtsam.PriorFactorVector(v, np.zeros(3), speeds),
             gtsam.PriorFactorConstantBias(
-                b, gtsam.imuBias.ConstantBias(), diagonal.Sigmas(np.maximum(biases, _LEAST_BIAS))
+                b, gtsam.imuBias.ConstantBias(), diagonal.Sigmas(np.maximum(biases, _MIN_BIAS))
             ),
         ]
 

@@ -21,7 +21,7 @@ from sim_sensors.core.installation import pip_install
 from sim_sensors.core.measurements import FloatArray
 
 _SCRIPTS = ('bokeh.min.js', 'bokeh-api.min.js')
-_MOST_POINTS = 1000
+_MAX_POINTS = 1000
 _DASHES = ('solid', 'dashed', 'dotted')
 _NAME = 24
 _FEW = 12
@@ -209,9 +209,9 @@ def thin_line(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
     >>> len(kept[0]), float(kept[0][0]), float(kept[0][kept[1] == 1.0][0])
     (502, 0.0, 77777.0)
     """
-    if len(x) <= _MOST_POINTS:
+    if len(x) <= _MAX_POINTS:
         return x, y
-    edges = np.linspace(0, len(x), _MOST_POINTS // 2 + 1).astype(int)
+    edges = np.linspace(0, len(x), _MAX_POINTS // 2 + 1).astype(int)
     extremes = {
         first + int(extreme(y[first:last]))
         for first, last in itertools.pairwise(edges.tolist())

@@ -34,7 +34,7 @@ from sim2real_eval.study.secondary_results import SideResults
 from .figure import Plot, SeriesStyle, library
 from .ranking_view import ranking_view
 from .section import SPEED, Chapter, JudgeSection, judge_section, side_sections, transfer_section
-from .selection import MOST_ROWS, shorten_command
+from .selection import MAX_ROWS, shorten_command
 from .tables import Standing, overview, record_tables, record_texts, run_table, standings
 
 _UNBROKEN = re.compile(r'--[a-z][a-z-]*(?: \d[\d.]*(?!\w))?|\d[\d.]* (?:%|m/s)')
@@ -138,8 +138,8 @@ def study_page(
 
 def _first_failures(record: Mapping[str, Any]) -> list[str]:
     failures = describe_failures(record)
-    more = len(failures) - MOST_ROWS
-    return [*failures[:MOST_ROWS], *([f'{more} more: findings.txt'] if more > 0 else [])]
+    more = len(failures) - MAX_ROWS
+    return [*failures[:MAX_ROWS], *([f'{more} more: findings.txt'] if more > 0 else [])]
 
 
 def _title(outcome: StudyOutcome) -> str:

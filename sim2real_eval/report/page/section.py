@@ -22,7 +22,7 @@ from sim2real_eval.report.ranking_tables import (
 )
 from sim2real_eval.report.transfer import transfer_table
 from sim2real_eval.study.outcome import StudyOutcome
-from sim2real_eval.study.secondary_results import MOST_RUNS, SideResults
+from sim2real_eval.study.secondary_results import MAX_RUNS, SideResults
 from sim_sensors.core.blocks import by_blocks
 from sim_sensors.core.measurements import FloatArray
 from .figure import TRUTH, Plot, SeriesStyle
@@ -434,7 +434,7 @@ def side_sections(side: SideResults) -> list[SideSection]:
     if not side.is_complete:
         text = (
             'Position, heading, attitude and other options of VEPD are left out, because there '
-            f'are more than {MOST_RUNS} runs. To add them: `sim2real report` and the '
+            f'are more than {MAX_RUNS} runs. To add them: `sim2real report` and the '
             'folder of the result.'
         )
         found.append(SideSection('more', 'More', text, []))

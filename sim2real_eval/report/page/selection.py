@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 from sim2real_eval.study.run import StudyRun
 from sim_sensors.core.measurements import FloatArray
 
-MOST_DOTS = 300
+MAX_DOTS = 300
 """Largest number of runs of a model and group in a plot."""
-MOST_ROWS = 1000
+MAX_ROWS = 1000
 """Largest number of rows of a table."""
-MOST_COMMAND = 20_000
+MAX_COMMAND = 20_000
 """Largest number of characters of the command."""
 
 
-def evenly_spaced(count: int, most: int = MOST_DOTS) -> NDArray[np.intp]:
+def evenly_spaced(count: int, most: int = MAX_DOTS) -> NDArray[np.intp]:
     """Return the places of at most `most` of `count` items, the first and the last among them.
 
     Examples
@@ -52,14 +52,14 @@ def spread_runs(runs: Sequence[StudyRun]) -> list[StudyRun]:
 def worst_runs(runs: Sequence[StudyRun]) -> list[StudyRun]:
     """Return the runs of each judge and model with the largest RMSE, in their order.
 
-    All runs are returned if they are at most `MOST_ROWS`.
+    All runs are returned if they are at most `MAX_ROWS`.
     """
-    if len(runs) <= MOST_ROWS:
+    if len(runs) <= MAX_ROWS:
         return list(runs)
     places: dict[tuple[str, str], list[int]] = {}
     for place, run in enumerate(runs):
         places.setdefault((run.key.judge, run.key.model), []).append(place)
-    most = max(MOST_ROWS // len(places), 1)
+    most = max(MAX_ROWS // len(places), 1)
     chosen = [
         place
         for candidates in places.values()
@@ -70,14 +70,14 @@ def worst_runs(runs: Sequence[StudyRun]) -> list[StudyRun]:
 
 def first_rows(count: int) -> str:
     """Return an addition to the title of a table of which only the first rows are shown."""
-    if count <= MOST_ROWS:
+    if count <= MAX_ROWS:
         return ''
-    return f' (the first {MOST_ROWS} of {count}; study.json has all)'
+    return f' (the first {MAX_ROWS} of {count}; study.json has all)'
 
 
 def shorten_command(command: str) -> str:
     """Return a command whose middle is left out if it names thousands of recordings."""
-    if len(command) <= MOST_COMMAND:
+    if len(command) <= MAX_COMMAND:
         return command
-    half = MOST_COMMAND // 2
+    half = MAX_COMMAND // 2
     return f'{command[:half]}\n[... the whole command is in study.json ...]\n{command[-half:]}'

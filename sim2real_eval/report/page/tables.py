@@ -34,7 +34,7 @@ from sim2real_eval.study.secondary_results import MetricTable, SideResults, stud
 from sim_sensors.core.errors import Sim2RealError
 from sim_sensors.core.measurements import FloatArray
 from .figure import SeriesStyle
-from .selection import MOST_ROWS, first_rows, spread_runs, worst_runs
+from .selection import MAX_ROWS, first_rows, spread_runs, worst_runs
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -258,7 +258,7 @@ def _of_mappings(title: str, entries: Any) -> DataTable:
     keys = list(dict.fromkeys(key for entry in flat for key in entry))
     # Drop columns that are empty in every row.
     keys = [key for key in keys if any(entry.get(key) not in (None, '') for entry in flat)]
-    rows = [[_cell(entry.get(key)) for key in keys] for entry in flat[:MOST_ROWS]]
+    rows = [[_cell(entry.get(key)) for key in keys] for entry in flat[:MAX_ROWS]]
     title += first_rows(len(flat))
     return DataTable(title, [TableColumn(key.replace('_', ' ')) for key in keys], rows)
 

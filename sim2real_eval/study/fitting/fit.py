@@ -42,7 +42,7 @@ from sim2real_eval.study.options import (
 )
 from sim2real_eval.study.run_plan import Judging, PlannedRun, RunPlan
 from sim2real_eval.study.search.engine import (
-    LEAST_RECORDINGS,
+    MIN_RECORDINGS,
     EvaluationPool,
     EvaluationStore,
     Progress,
@@ -457,7 +457,7 @@ def _findings(
         for estimate in estimates
         if estimate.verdict != 'identified'
     ]
-    if count < LEAST_RECORDINGS:
+    if count < MIN_RECORDINGS:
         notes.append(FEW_RECORDINGS(count=count))
     if real.blocks:
         is_one = len(set(real.blocks)) == 1

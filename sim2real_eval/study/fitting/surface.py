@@ -139,7 +139,7 @@ def prediction_scores(real: FloatArray, simulated: FloatArray, metric: str) -> F
     return np.asarray(scores.mean(axis=1))
 
 
-_LEAST_RMSE = 1e-12
+_MIN_RMSE = 1e-12
 _CLOUD = 1024
 _BEST = 6
 _RADII = (0.1, 0.03, 0.01, 0.003)
@@ -174,7 +174,7 @@ class Surface:
         self._real = candidates.real.points
         self._objective = objective
         flat = np.concatenate(
-            [np.log(np.maximum(scores[..., :1], _LEAST_RMSE)), scores[..., 1:]], axis=-1
+            [np.log(np.maximum(scores[..., :1], _MIN_RMSE)), scores[..., 1:]], axis=-1
         ).reshape(len(scores), -1)
         count = len(self.coordinates)
         self._interpolate = RBFInterpolator(

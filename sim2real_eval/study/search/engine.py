@@ -455,10 +455,10 @@ def sign_flips(count: int, rng: np.random.Generator) -> FloatArray:
     return np.concatenate([np.ones((1, count)), drawn])
 
 
-LEAST_RECORDINGS = 5
+MIN_RECORDINGS = 5
 """Fewest recordings that are resampled; below it only the simulated noise is resampled."""
 
-_LEAST_FREEDOM = 3
+_MIN_FREEDOM = 3
 
 
 def resampling_strata(scenarios: Sequence[str]) -> tuple[list[IntArray], float]:
@@ -467,10 +467,10 @@ def resampling_strata(scenarios: Sequence[str]) -> tuple[list[IntArray], float]:
     `scenarios` holds the scenario of each unit, such as a recording.
     """
     n = len(scenarios)
-    if n < LEAST_RECORDINGS:
+    if n < MIN_RECORDINGS:
         return [np.array([i]) for i in range(n)], np.inf
     names = list(dict.fromkeys(scenarios))
-    if n - len(names) < _LEAST_FREEDOM:
+    if n - len(names) < _MIN_FREEDOM:
         # A scenario that was driven once cannot be resampled within itself.
         return [np.arange(n)], n - 1.0
     strata = [

@@ -24,11 +24,11 @@ _NEAR = 0.12  # largest difference from the required power of a size that counts
 _ENOUGH = 5  # near sizes that end the search
 _STEEP = 1.1  # largest ratio of two sizes between which the power counts as a jump
 _SURE = 4.0  # standard errors by which the powers on both sides of a jump differ
-_MOST = 16  # sizes between the bracket at most
+_MAX = 16  # sizes between the bracket at most
 _MARGIN = 0.3  # share of the bracket that the next size keeps from either end
 _OUTSIDE = 0.15  # logarithm by which the next size may leave the bracket at a near end
-_LEAST_SLOPE = 0.2
-_LEAST_SHARE = 0.002  # share of revealing studies that a probit takes for 0
+_MIN_SLOPE = 0.2
+_MIN_SHARE = 0.002  # share of revealing studies that a probit takes for 0
 
 
 class Power(NamedTuple):
@@ -110,7 +110,7 @@ class SizeSearch:
             return
         inside = sum(low.size < trial.size < high.size for trial in self._trials)
         self.is_done = (
-            len(self._near_powers()) >= _ENOUGH or self._has_jump(low, high) or inside >= _MOST
+            len(self._near_powers()) >= _ENOUGH or self._has_jump(low, high) or inside >= _MAX
         )
         if not self.is_done:
             self.next = self._choose_between(low, high)
@@ -173,7 +173,7 @@ class SizeSearch:
     def _fit_curve(self, low: float, high: float) -> tuple[float, float]:
         """Return the logarithm of the size with the required power, and its standard error."""
         sizes, shares, errors, _ = np.array(self._neighbours(low, high)).T
-        shares = np.clip(shares, _LEAST_SHARE, 1.0 - _LEAST_SHARE)
+        shares = np.clip(shares, _MIN_SHARE, 1.0 - _MIN_SHARE)
         wanted, probit = float(ndtri(self._wanted)), ndtri(shares)
         density = np.exp(-np.square(probit) / 2.0) / math.sqrt(2.0 * math.pi)
         # Extreme probits are uncertain, and the curve is straight only near the required power.
@@ -184,7 +184,7 @@ class SizeSearch:
         x, y = float(weight @ log_size), float(weight @ probit)
         scatter = max(float(weight @ np.square(log_size - x)), 1e-12)
         slope = float(weight @ ((log_size - x) * (probit - y))) / scatter
-        slope = max(slope, _LEAST_SLOPE)
+        slope = max(slope, _MIN_SLOPE)
         centre = x + (wanted - y) / slope
         part = np.abs(weight * (1.0 + (centre - x) * (log_size - x) / scatter) * errors / density)
         # Errors from the same runs do not average out.

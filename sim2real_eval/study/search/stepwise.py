@@ -30,7 +30,7 @@ from .engine import (
     standardised_gain,
 )
 
-LEAST_GAIN = 0.002
+MIN_GAIN = 0.002
 """Gain on held-out blocks below which a parameter is not selected: 0.2 % of an error."""
 
 _FINE = 241
@@ -158,7 +158,7 @@ class StepwiseSearch:
             significant = {
                 index: gain
                 for index, gain in self.single_gains.items()
-                if gain.held_out.p_value <= most and gain.held_out.mean >= LEAST_GAIN
+                if gain.held_out.p_value <= most and gain.held_out.mean >= MIN_GAIN
             }
             if not significant:
                 return
