@@ -224,7 +224,7 @@ def test_only_positive_semidefinite_correlations_have_a_root(correlation) -> Non
     matrix = np.array([[1.0, xy, xz], [xy, 1.0, yz], [xz, yz, 1.0]])
     smallest = np.linalg.eigvalsh(matrix)[0]
     if smallest < -1e-5:
-        with pytest.raises(ValueError, match='no correlations'):
+        with pytest.raises(ValueError, match='not the correlations'):
             correlation_root(correlation)
     elif smallest > 1e-5:
         root = correlation_root(correlation)
