@@ -1,6 +1,6 @@
 # Copyright 2026 The sim2real_sensors contributors
 # SPDX-License-Identifier: Apache-2.0
-"""What the benchmarks share: clocks, the machine, result files."""
+"""Shared parts of the benchmarks: clocks, the machine, result files."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def machine() -> dict[str, Any]:
-    """What the figures depend on; no host name."""
+    """Versions and hardware that affect the figures, without a host name."""
     return {
         'processor': _processor(),
         'cpus': os.cpu_count(),

@@ -378,8 +378,8 @@ def sensitivity(
     judges : sequence of StudyJudge
     twin : Twin or None
         Sensors that are simulated on the true motion of the recordings, with and without errors.
-        With None, recorded sensors are used: half of the recordings, with errors injected, is
-        compared with the other half.
+        None uses the recorded sensors: half of the recordings, with errors injected, is compared
+        with the other half.
     options : SensitivityOptions, optional
     study : StudyOptions, optional
         How runs are simulated, judged and scored.

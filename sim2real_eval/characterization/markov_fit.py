@@ -22,8 +22,8 @@ from sim_sensors.core.compilation import compiled
 from sim_sensors.core.measurements import FloatArray
 from .noise_terms import ParameterEstimate, unseen
 
-# Thresholds for twice the gain in log-likelihood. Without a wander, its correlation time does not
-# affect the likelihood, so the gain is the largest of several chi-square variables. The tests
+# Thresholds for twice the gain in log-likelihood. The correlation time of an absent wander does
+# not affect the likelihood, so the gain is the largest of several chi-square variables. The tests
 # measure the false-alarm rate of this threshold.
 _WANDER_GAIN = 12.0
 _WHITE_GAIN = 9.0

@@ -30,7 +30,7 @@ UNIT_OPTIONS = {'gyroscope': '--gyro-unit', 'accelerometer': '--accel-unit'}
 # Resolution, SI units, from which whole numbers must be converter counts: no inertial sensor has
 # steps of 1 deg/s or 0.05 g.
 _COARSEST = {'gyroscope': 0.999 * math.radians(1.0), 'accelerometer': 0.5}
-# With fewer samples, all may be whole numbers by chance.
+# Fewer samples may all be whole numbers by chance.
 _MIN_COUNTS = 50
 _SCALE_OPTIONS = {
     'gyroscope': '--gyro-unit deg/s --gyro-scale 16.4',

@@ -130,7 +130,7 @@ def conclude(
 ) -> int:
     """Print a result and return the exit status, which is 1 if there are failures.
 
-    With --json the record is printed. Otherwise `print_result` prints the result for people, and
+    The record is printed with --json. Otherwise `print_result` prints the result for people, and
     then the files in --out are named.
     """
     if options.json:

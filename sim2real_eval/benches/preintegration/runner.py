@@ -67,7 +67,7 @@ class ScenarioRunner:
     mounting S and noise samples n of covariance C / dt. The true `bias` is 0 by default.
 
     `seed` and `run` are labels of the draws. The k-th corrupted integration of a runner equals the
-    k-th of any other runner with the same labels. With `noise` gtsam or gtsam_macos the draws are
+    k-th of any other runner with the same labels. The draws of `noise` gtsam and gtsam_macos are
     those of GTSAM, to rounding, whatever the labels are; see `GtsamNormals`.
 
     Raises PreintegrationError when the sample time, s, is not above 0, and for GTSAM's noise when
