@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cli_examples import Outcome, call, contents, write_runs
-from command_copies import CommandCopy
+from cli_examples import call, contents, write_runs
+from command_copies import CommandCopy, call_copy
 from conftest import ROOT
 from study_file_examples import small_plan, write_study_file
 
@@ -150,11 +150,6 @@ def plugged(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run_command(*words: object) -> Outcome:
-    with CommandCopy(*words) as command:
-        return command.end()
-
-
 @contextlib.contextmanager
 def edited(path: Path) -> Iterator[None]:
     """Add a comment to a file."""
@@ -182,7 +177,7 @@ def test_what_is_edited_after_a_kill_is_named_and_the_study_stays(plugged: Path)
     before = contents(out)
     for name, named in FILES.items():
         with edited(plugged / name):
-            done = run_command('study', plugged / 'study.yaml', '--out', out, '--jobs', 1)
+            done = call_copy('study', plugged / 'study.yaml', '--out', out, '--jobs', 1)
         assert (done.status, len(done.complaints)) == (2, 1), name
         assert re.search(named, done.complaints[0]), (name, done.complaints)
         assert contents(out) == before
@@ -192,18 +187,18 @@ def test_verify_names_what_was_edited_and_finds_an_untouched_study_equal(plugged
     file, out = plugged / 'study.yaml', plugged / 'out'
     # No run depends on a metric: an edited one does not end the study.
     with edited(plugged / 'my_metric.py'):
-        assert run_command('study', file, '--out', out, '--jobs', 1).status == 0
-    done = run_command('study', file, '--verify', out, '--jobs', 1)
+        assert call_copy('study', file, '--out', out, '--jobs', 1).status == 0
+    done = call_copy('study', file, '--verify', out, '--jobs', 1)
     assert (done.status, 'differs: my_metric.py' in done.out) == (1, True)
-    assert run_command('study', file, '--out', out, '--jobs', 1).status == 0
+    assert call_copy('study', file, '--out', out, '--jobs', 1).status == 0
     before = contents(out)
-    done = run_command('study', file, '--verify', out, '--jobs', 2)
+    done = call_copy('study', file, '--verify', out, '--jobs', 2)
     assert done.status == 0
     assert {f'same: {name}' for name in (PACKAGE, *HELPERS)} <= set(done.out.splitlines())
     assert 'differs' not in done.out
     for name in ('my_filter.py', HELPERS[1], 'my_gps.py', 'my_world.yaml', 'truth.tum'):
         with edited(plugged / name):
-            done = run_command('study', file, '--verify', out, '--json', '--jobs', 1)
+            done = call_copy('study', file, '--verify', out, '--json', '--jobs', 1)
         assert done.status == 1
         (differing,) = json.loads(done.out)['differing']
         assert differing.endswith('bag' if name == 'truth.tum' else name)
@@ -423,10 +418,10 @@ def test_long_lived_workers_with_an_old_plug_in_are_refused(tmp_path: Path) -> N
     options = {'processes': True, 'dashboard_address': None, 'threads_per_worker': 1}
     with distributed.LocalCluster(n_workers=1, **options) as cluster:
         words = 'study', file, '--cluster', cluster.scheduler_address, '--jobs', 1, '--out'
-        done = run_command(*words, tmp_path / 'first')
+        done = call_copy(*words, tmp_path / 'first')
         assert done.status == 0, done.err
         (tmp_path / 'my_filter.py').write_text(text.replace('2.0', '3.0'))
-        done = run_command(*words, tmp_path / 'second')
+        done = call_copy(*words, tmp_path / 'second')
     assert (done.status, len(done.complaints)) == (2, 1)
     assert 'my_filter.py: was changed after process' in done.complaints[0]
     assert not list((tmp_path / 'second').glob('runs/*/*/*.npz'))

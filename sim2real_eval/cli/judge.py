@@ -192,8 +192,9 @@ def run(options: argparse.Namespace) -> int:
 
     summaries, failures = attempt_each(sources, attempt)
     if not options.json:
-        merged = merge_findings(('recorded', notes) for notes in all_notes)
-        print_notes(merged if len(sources) > 1 else chain(*all_notes), verbose=options.verbose)
+        groups = (('recorded', notes) for notes in all_notes)
+        notes = merge_findings(groups) if len(sources) > 1 else chain(*all_notes)
+        print_notes(notes, verbose=options.verbose)
     for line in diverged:
         complain(line)
     if len(checks) > 1:

@@ -207,9 +207,7 @@ class CommandParser(argparse.ArgumentParser):
             if option.startswith('--') and not any(
                 option_string.startswith(option) for option_string in options
             ):
-                # All options share their dashes, which would make any two of them similar.
-                long = [name[2:] for name in options if name.startswith('--')]
-                near = did_you_mean(option[2:], long).replace('mean ', 'mean --')
+                near = did_you_mean(option, options)
                 message = f'{message}{near}' if option in message else f'{option}{near}: {message}'
                 break
         message = '; '.join([message, *self.hints])

@@ -268,10 +268,9 @@ class Estimate:
         n = len(stamp_ns) if stamp_ns.ndim == 1 else -1
         if n < 0 or (n and stamp_ns.dtype.kind != 'i') or np.any(np.diff(stamp_ns) <= 0):
             raise JudgeError('stamp_ns must be an array (n,) of increasing integers, ns')
-        velocity = self._array('velocity', (n, 3))
+        velocity, position = self._array('velocity', (n, 3)), self._array('position', (n, 3))
         _refuse_missing_axes('velocity', velocity)
-        if self.position is not None:
-            _refuse_missing_axes('position', self._array('position', (n, 3)))
+        _refuse_missing_axes('position', position)
         orientation = self._array('orientation', (n, 4))
         notes = [
             estimate.NOTE(text=note) if isinstance(note, str) else note for note in self.notes
@@ -288,7 +287,7 @@ class Estimate:
         return JudgedRun(
             stamp_ns=stamp_ns.astype(np.int64),
             tick_ns=stamp_ns.astype(np.int64),
-            position=self._array('position', (n, 3)),
+            position=position,
             orientation=orientation,
             linear_velocity=rotate_back(orientation, velocity),
             angular_velocity=np.full((n, 3), np.nan),

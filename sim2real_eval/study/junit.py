@@ -18,11 +18,11 @@ _SUITE = 'sim2real.gate'
 
 def junit_xml(verdict: GateVerdict, when: datetime.datetime) -> bytes:
     """Return the verdict as JUnit XML; `when` is the time of the check with its time zone."""
-    faults = {
-        'recordings': f'left out: {", ".join(verdict.left_out)}' if verdict.left_out else '',
-        'findings': f'decisive: {", ".join(verdict.decisive)}' if verdict.decisive else '',
-    }
-    faults = {name: text for name, text in faults.items() if text}
+    faults = []
+    if verdict.left_out:
+        faults.append(('recordings', f'left out: {", ".join(verdict.left_out)}'))
+    if verdict.decisive:
+        faults.append(('findings', f'decisive: {", ".join(verdict.decisive)}'))
     root = ET.Element('testsuites')
     suite = ET.SubElement(
         root,
@@ -47,7 +47,7 @@ def junit_xml(verdict: GateVerdict, when: datetime.datetime) -> bytes:
         value = getattr(verdict.options, name)
         if value is not None:
             ET.SubElement(properties, 'property', {'name': name, 'value': str(value)})
-    for name, text in faults.items():
+    for name, text in faults:
         _add_failure(_add_test_case(suite, name, f'{_SUITE}.{name}'), text)
     for case in verdict.cases:
         place = '.'.join(filter(None, (_SUITE, case.cell.judge, case.cell.group)))

@@ -120,13 +120,18 @@ class Remark(str):
 def did_you_mean(name: object, allowed: Iterable[str]) -> str:
     """Return ` (did you mean X?)` with the nearest known name, or an empty string.
 
+    Leading dashes do not count, because they would make all options similar.
+
     Examples
     --------
     >>> did_you_mean('gass', ['gauss', 'walk'])
     ' (did you mean gauss?)'
+    >>> did_you_mean('--sedd', ['--seed']), did_you_mean('--scenarios', ['--version'])
+    (' (did you mean --seed?)', '')
     """
-    near = difflib.get_close_matches(str(name), list(allowed), n=1)
-    return f' (did you mean {near[0]}?)' if near else ''
+    names = {known.lstrip('-'): known for known in allowed}
+    near = difflib.get_close_matches(str(name).lstrip('-'), names, n=1)
+    return f' (did you mean {names[near[0]]}?)' if near else ''
 
 
 def not_among(problem: str, name: object, allowed: Iterable[str]) -> str:
